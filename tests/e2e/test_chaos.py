@@ -41,6 +41,9 @@ PROFILES = ("native", "triton", "djl", "torchserve")
 REFUSALS = {429, 500, 503, 504}
 """Statuses by which a request may be refused in a round of chaos; anything else is a fault of the server."""
 
+WORKER_DIED = {"torchserve": {507}}
+"""What a profile says besides these where a worker was killed."""
+
 TRITON = """
 import triton_python_backend_utils as pb_utils
 class TritonPythonModel:
@@ -154,7 +157,8 @@ class Chaos:
         if answer.status == 200:
             right = str(number).encode() in came
             return "right" if right else f"wrong: {came[:80]!r}"
-        return "refused" if answer.status in REFUSALS else f"{answer.status}: {came[:200]!r}"
+        refusals = REFUSALS | WORKER_DIED.get(self.profile, set())
+        return "refused" if answer.status in refusals else f"{answer.status}: {came[:200]!r}"
 
     # -- what goes wrong
 

@@ -8,15 +8,28 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import aiohttp
+import grpc
 import pytest
 import torch
 import transformers
 from tests.harness.language_models import write
 from tests.harness.server_process import COMMAND, ServerProcess, environment, started, until
 
+from trivium.codecs.protobuf_schema import classes_of
+
 HANDLER = Path(__file__).parents[2] / "examples" / "llm_api" / "custom_handler.py"
 END = "<|end|>"
 PROMPT, COUNT = "The value of an expression", 12
+MESSAGES = classes_of(
+    "clients.llm_api",
+    {
+        "Request": "1 string model_name\n2 string model_version\n3 map<string,bytes> input",
+        "Response": "1 bytes prediction",
+    },
+)
+REQUEST = MESSAGES["Request"]
+CODECS = (REQUEST.SerializeToString, MESSAGES["Response"].FromString)
+SERVICE = "/org.pytorch.serve.grpc.inference.InferenceAPIsService/"
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +110,22 @@ def test_text_to_the_end_token(server: ServerProcess, expected: str, name: str, 
     assert status == 200
     assert b"".join(pieces).decode() == expected + END
     assert len(pieces) > 2
+
+
+@pytest.mark.parametrize("name", ["custom", "built"])
+def test_text_over_grpc(server: ServerProcess, expected: str, name: str) -> None:
+    fields = {"text": PROMPT.encode(), "max_new_tokens": str(COUNT).encode()}
+    with grpc.insecure_channel(server.grpc_address) as channel:
+        stream = channel.unary_stream(f"{SERVICE}StreamPredictions", *CODECS)
+        pieces = [
+            each.prediction.decode() for each in stream(REQUEST(model_name=name, input=fields), timeout=120)
+        ]
+        assert "".join(pieces) == expected + END
+        assert len(pieces) > 2
+        whole = channel.unary_unary(f"{SERVICE}Predictions", *CODECS)
+        text = whole(REQUEST(model_name=name, input=fields), timeout=120).prediction.decode()
+        # Of a handler's parts the original answers the first alone.
+        assert text == (expected + END if name == "built" else pieces[0])
 
 
 @pytest.mark.parametrize("name", ["custom", "built"])

@@ -10,10 +10,14 @@ from tests.fuzz.djl_routes import check, check_refusal
 from tests.fuzz.target import Change, Target
 
 from trivium.codecs.generation import as_tensors, to_generate
+from trivium.codecs.protobuf_schema import classes_of
 from trivium.core.workers.generation_wire import read_request, request_text
+from trivium.protocols.djl.grpc import PREDICT as DJL_PREDICT
+from trivium.protocols.djl.grpc import DjlGrpc
 from trivium.protocols.djl.http import DjlHttp
 from trivium.protocols.kserve.generate import decode_generate
 from trivium.protocols.openai.http import OpenAiHttp
+from trivium.protocols.torchserve.grpc import STREAM, TorchServeGrpc
 from trivium.protocols.torchserve.http import TorchServeHttp
 from trivium.types.errors import Code, ServeError
 from trivium.types.generation import (
@@ -24,9 +28,10 @@ from trivium.types.generation import (
     GenerationUsage,
     TokenText,
 )
-from trivium.types.operations import Infer, ResponsePart
+from trivium.types.interfaces import RpcProtocol
+from trivium.types.operations import Defer, Fetched, Infer, ResponsePart
 from trivium.types.payload import Raw
-from trivium.types.wire import Body, Head
+from trivium.types.wire import Body, Head, RpcAnswer, RpcCall
 from trivium.types.wire import Target as WireTarget
 from trivium_child import values
 
@@ -129,6 +134,47 @@ def reading(protocol: object, path: str, kind: bytes = b"application/json") -> C
     return read
 
 
+def kept(data: bytes, chance: random.Random) -> None:
+    """Read a body whose answer is fetched later, and write pages of it."""
+    head = Head("POST", "/invocations", "model_name=m", {b"x-synchronous": b"false"}, len(data))
+    operation, _ = DJL.decode(head, DJL.head(head), Body(data))
+    assert isinstance(operation, Defer)
+    assert operation.write is not None
+    handed_on(operation.infer.as_generate(operation.infer.payload, {}))
+    given = [PARTS[0]] * chance.randrange(3) + [chance.choice(PARTS[1:])]
+    parts = [part for each in given if (part := operation.write(each)) is not None]
+    assert [part.final for part in parts] == [False] * (len(parts) - 1) + [True]
+    head = Head("POST", "/invocations", "", {b"x-starting-token": b"0" * 36}, 0)
+    _, encoder = DJL.decode(head, DJL.head(head), Body(b""))
+    check_answer(encoder.encode(ResponsePart(answer=Fetched(tuple(parts), len(parts), True, True))))
+
+
+def calling(protocol: RpcProtocol, method: str, asked: Callable[[bytes], bytes]) -> Callable[..., None]:
+    """Read bodies that come in the message that is `asked`, for a model that generates, and write an answer."""
+
+    def read(data: bytes, chance: random.Random) -> None:
+        operation, encoder = protocol.decode(RpcCall(method), asked(data))
+        assert isinstance(operation, Infer)
+        assert isinstance(operation.payload, Raw)
+        try:
+            generate = operation.as_generate(operation.payload, {"tgi_compat": chance.choice(("", "true"))})
+        except ServeError as error:
+            check_ended(encoder.encode(ResponsePart(error=error)))
+            raise
+        handed_on(generate)
+        for part in [PARTS[0]] * chance.randrange(3) + [chance.choice(PARTS[1:])]:
+            answer = encoder.encode(part)
+            assert answer.code or answer.final == part.final
+
+    return read
+
+
+def check_ended(answer: RpcAnswer) -> None:
+    """It ends the call with a status."""
+    assert answer.code
+    assert answer.details
+
+
 def check_answer(answer: object) -> None:
     """It can be sent; what it says is not looked at: it may be a piece."""
     check(msgspec.structs.replace(answer, fields=answer.fields.replace(b"application/json", b"x/y")))
@@ -170,6 +216,30 @@ NAMES = tuple(
 WORDS = (*NAMES, *mutations.JSON_VALUES)
 OPENAI, DJL, TORCHSERVE = OpenAiHttp(lambda: "id"), DjlHttp(lambda: "id"), TorchServeHttp(lambda: "id")
 KIND = b"multipart/form-data; boundary=b"
+MESSAGES = classes_of(
+    "fuzz",
+    {
+        "Djl": "1 string model_name\n5 bytes input",
+        "TorchServe": "1 string model_name\n3 map<string,bytes> input",
+    },
+)
+
+
+def djl_message(data: bytes) -> bytes:
+    return bytes(MESSAGES["Djl"](model_name="m", input=data).SerializeToString())
+
+
+def torchserve_message(data: bytes) -> bytes:
+    """A JSON object's members as inputs; what is none as one."""
+    try:
+        fields = json.loads(data)
+        given = {name.encode().decode(): json.dumps(value).encode() for name, value in fields.items()}
+    except (ValueError, AttributeError, RecursionError):
+        given = {"data": data}
+    return bytes(MESSAGES["TorchServe"](model_name="m", input=given).SerializeToString())
+
+
+LMI_CHAT = {**CHAT, "stream_options": None, "n": 1}
 TARGETS = (
     Target(
         "openai_chat", corpus(CHAT), reading(OPENAI, "/v1/chat/completions"), tokens=WORDS, rebuild=rebuilt
@@ -183,7 +253,7 @@ TARGETS = (
     ),
     Target(
         "lmi",
-        corpus(LMI, {**CHAT, "stream_options": None, "n": 1}),
+        corpus(LMI, LMI_CHAT),
         reading(DJL, "/invocations"),
         tokens=WORDS,
     ),
@@ -199,6 +269,20 @@ TARGETS = (
         (form(LLM_API), form(EMBEDDED)),
         reading(TORCHSERVE, "/predictions/m", KIND),
         tokens=(b"--b", b'name="text"', b'name="inputs_embeds"', b"\r\n\r\n", *mutations.JSON_VALUES),
+    ),
+    Target("lmi_later", corpus(LMI, LMI_CHAT), kept, tokens=WORDS),
+    Target(
+        "lmi_rpc",
+        corpus(LMI, LMI_CHAT),
+        calling(DjlGrpc(lambda: "id"), DJL_PREDICT, djl_message),
+        tokens=WORDS,
+    ),
+    Target(
+        "llm_api_rpc",
+        corpus(LLM_API, EMBEDDED),
+        calling(TorchServeGrpc(lambda: "id"), STREAM, torchserve_message),
+        tokens=WORDS,
+        rebuild=rebuilt,
     ),
     Target("generate_fields", corpus(FIELDS, IDS), read_fields, tokens=WORDS, rebuild=rebuilt),
 )

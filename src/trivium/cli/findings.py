@@ -52,10 +52,12 @@ def print_file(console: Console, file: Path, findings: Sequence[Finding]) -> Non
 
 
 def print_values(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print values with where they stand, a row for each."""
+    """Print values with where they stand, a row for each. Its name, the first cell, is not broken, since it is looked
+    for.
+    """
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
+    for index, heading in enumerate(headings):
+        table.add_column(heading, overflow="fold", no_wrap=index == 0)
     for row in rows:
         table.add_row(*(Text(visible(_shown(cell))) for cell in row))
     console.print(Padding(table, (0, 0, 0, 2)))

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
+from typing import TypeVar
 
 import msgspec
 
@@ -90,6 +91,8 @@ from trivium.types.spec import InvalidModel, ModelSpec
 from trivium.types.state import SERVER_MOVES, ServerState, VersionState, move
 from trivium.types.statistics import VersionStatistics
 from trivium.types.tracing import TraceExporter
+
+Worked = TypeVar("Worked")
 
 
 def _no_host(spec: ModelSpec, placement: Placement) -> WorkerCommand:
@@ -176,7 +179,7 @@ class Server:
             self._registry, self.metrics, config.measures, self._lifecycle.cache, self._watch
         )
         self.buffers = BufferPool(config.kept_buffer_bytes)
-        self._deferred = DeferredAnswers(config.deferred, clock.now, _make_token, self.submit)
+        self._deferred = DeferredAnswers(config.deferred, clock.now, _make_token, self.submit, self._offload)
         self.shared: dict[str, object] = {}
         """What the protocols keep that is one for all listeners."""
         self.regions = Regions(config.client_shared_memory, reserved=config.reserved_regions)
@@ -462,9 +465,7 @@ class Server:
         self._move(ServerState.STOPPED)
         return killed
 
-    def _offload(
-        self, work: Callable[[], Infer | ServeError], done: Callable[[Infer | ServeError], None]
-    ) -> None:
+    def _offload(self, work: Callable[[], Worked], done: Callable[[Worked], None]) -> None:
         future = self._loop.run_in_executor(self._reading, work)
         future.add_done_callback(lambda future: None if future.cancelled() else done(future.result()))
 

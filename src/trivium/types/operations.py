@@ -93,9 +93,14 @@ class InferLazily(msgspec.Struct, frozen=True):
 
 
 class Defer(msgspec.Struct, frozen=True, gc=False):
-    """Run one item behind the answer, which is a token: `Deferred`. What it answers is kept until it is fetched."""
+    """Run one item behind the answer, which is a token: `Deferred`. What it answers is kept until it is fetched.
+
+    `write` returns what is kept of a part, None for nothing. It never raises, and is called with all parts in their
+    order; with a last one that was generated in any thread.
+    """
 
     infer: Infer
+    write: Callable[["ResponsePart"], "ResponsePart | None"] | None = None
 
 
 class Fetch(msgspec.Struct, frozen=True, gc=False):

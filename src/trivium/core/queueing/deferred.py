@@ -6,6 +6,7 @@ oldest where they take too much memory. One that grows beyond that holds its pro
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import msgspec
 
@@ -14,6 +15,7 @@ from trivium.types import reasons
 from trivium.types.core_config import DeferredLimits
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
+from trivium.types.generation import Generated
 from trivium.types.interfaces import Sink, Ticket
 from trivium.types.operations import Defer, Deferred, Fetch, Fetched, Infer, ResponsePart
 from trivium.types.payload import Payload, Raw, Tensors
@@ -22,6 +24,9 @@ PER_PART = 512
 """Bytes that a part is taken to cost beside its data."""
 
 Submit = Callable[[Infer, Sink], Ticket]
+Write = Callable[[ResponsePart], ResponsePart | None]
+Offload = Callable[[Callable[[], ResponsePart | None], Callable[[ResponsePart | None], None]], None]
+"""Has something done in a thread, and calls back on the loop with what came of it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -44,12 +49,18 @@ class DeferredAnswers:
     """Holds all of them. Used on the loop only."""
 
     def __init__(
-        self, limits: DeferredLimits, now: Callable[[], float], make_token: Callable[[], str], submit: Submit
+        self,
+        limits: DeferredLimits,
+        now: Callable[[], float],
+        make_token: Callable[[], str],
+        submit: Submit,
+        offload: Offload,
     ) -> None:
         self._limits = limits
         self._now = now
         self._make_token = make_token
         self._submit = submit
+        self._offload = offload
         self._answers: dict[str, DeferredAnswer] = {}  # oldest first
         self._size = 0
 
@@ -61,7 +72,9 @@ class DeferredAnswers:
         answer = DeferredAnswer(self._make_token(), self._now())
         self._answers[answer.token] = answer
         infer = msgspec.structs.replace(operation.infer, payload=owned(operation.infer.payload))
-        ticket = self._submit(infer, lambda part: self._take(answer, part))
+        take = partial(self._take, answer)
+        sink = take if operation.write is None else partial(self._write, operation.write, take)
+        ticket = self._submit(infer, sink)
         if not answer.is_whole:
             answer.ticket = ticket
         if answer.parts and (error := answer.parts[0].error) is not None:
@@ -101,8 +114,15 @@ class DeferredAnswers:
     def __len__(self) -> int:
         return len(self._answers)
 
-    def _take(self, answer: DeferredAnswer, part: ResponsePart) -> None:
-        if answer.token not in self._answers:
+    def _write(self, write: Write, take: Callable[[ResponsePart | None], None], part: ResponsePart) -> None:
+        """Take what is kept of a part. The last one of a text may be all of it, and long: nobody waits for that."""
+        if part.final and isinstance(part.payload, Generated):
+            self._offload(lambda: write(part), take)
+        else:
+            take(write(part))
+
+    def _take(self, answer: DeferredAnswer, part: ResponsePart | None) -> None:
+        if part is None or answer.is_whole or answer.token not in self._answers:
             return
         kept = msgspec.structs.replace(part, payload=None if part.payload is None else owned(part.payload))
         size = size_of(kept)

@@ -9,10 +9,8 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from trivium.frontends.access_log import AnswerLog, close_log, open_log
 from trivium.frontends.entrance import EVERYBODY, Entrance
@@ -20,13 +18,12 @@ from trivium.frontends.h2.connection import H2Connection
 from trivium.frontends.h2.shared import Shared
 from trivium.frontends.h2.state import GrpcLimits, GrpcState
 from trivium.frontends.http.frontend import DrainReport
+from trivium.frontends.thread_offload import ThreadOffload
 from trivium.frontends.tls import TlsDoor
-from trivium.frontends.turns import Result
 from trivium.types.interfaces import InferenceCore, RpcProtocol
 from trivium.types.listeners import BindAddress
 
 _BACKLOG = 1024
-_UNPACKING_THREADS = 4
 _FLUSH_SECONDS = 0.5
 _CLOSING_SECONDS = 2.0
 _HANDSHAKE_SECONDS = 10.0
@@ -59,8 +56,7 @@ class H2Frontend:
         self._emptied = asyncio.Event()
         self._server: asyncio.Server | None = None
         self._flusher: asyncio.TimerHandle | None = None
-        self._unpackers = ThreadPoolExecutor(_UNPACKING_THREADS, "unpack")
-        self._unpacking: set[asyncio.Future[Any]] = set()
+        self._offload = ThreadOffload("unpack")
 
     async def start(self, bind: BindAddress) -> BindAddress:
         """Listen, and return where: with the port that was bound, 0 having asked for any. OSError where port or log
@@ -115,9 +111,7 @@ class H2Frontend:
         if self._door is not None:
             await self._door.close()
         await self._until_empty(_CLOSING_SECONDS)
-        if self._unpacking:
-            await asyncio.wait(self._unpacking)
-        self._unpackers.shutdown()
+        await self._offload.close()
         if self._flusher is not None:
             self._flusher.cancel()
             self._flusher = None
@@ -145,18 +139,6 @@ class H2Frontend:
                 while site.visits:
                     site.emptied.clear()
                     await site.emptied.wait()
-
-    def _offload(self, work: Callable[[], Result], done: Callable[[Result | Exception], None]) -> None:
-        def attempt() -> Result | Exception:
-            try:
-                return work()
-            except Exception as error:
-                return error
-
-        future = asyncio.get_running_loop().run_in_executor(self._unpackers, attempt)
-        self._unpacking.add(future)
-        future.add_done_callback(self._unpacking.discard)
-        future.add_done_callback(lambda future: done(future.result()))
 
     def _flush(self) -> None:
         if self._site.log is not None:

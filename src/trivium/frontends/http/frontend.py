@@ -9,11 +9,9 @@ import contextlib
 import errno
 import os
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -22,12 +20,11 @@ from trivium.frontends.entrance import EVERYBODY, Entrance
 from trivium.frontends.http.connection import HttpConnection
 from trivium.frontends.http.state import HttpDebugState, HttpState, Sweeper
 from trivium.frontends.limits import HttpLimits
+from trivium.frontends.thread_offload import ThreadOffload
 from trivium.frontends.tls import TlsDoor
-from trivium.frontends.turns import Result
 from trivium.types.interfaces import Core, WireProtocol
 from trivium.types.listeners import BindAddress
 
-_DECODING_THREADS = 4
 _BACKLOG = 1024
 
 
@@ -55,8 +52,7 @@ class HttpFrontend:
         log: AnswerLog | None = None,
     ) -> None:
         """Log into `log`, which others may share and which stays open; else where the limits say."""
-        self._decoders = ThreadPoolExecutor(_DECODING_THREADS, "decode")
-        self._decoding: set[asyncio.Future[Any]] = set()
+        self._offload = ThreadOffload("decode")
         self._site = HttpState(
             core, routes, fallback, limits, self._offload, entrance.authorizer, entrance.pages
         )
@@ -128,9 +124,7 @@ class HttpFrontend:
         await self._until_empty(None)
         if self._sweeper is not None:
             self._sweeper.close()
-        if self._decoding:
-            await asyncio.wait(self._decoding)
-        self._decoders.shutdown()
+        await self._offload.close()
         close_log(self._site.log, self._shared_log)
 
     def _cut_all(self) -> None:
@@ -146,18 +140,6 @@ class HttpFrontend:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await site.emptied.wait()
-
-    def _offload(self, work: Callable[[], Result], done: Callable[[Result | Exception], None]) -> None:
-        def attempt() -> Result | Exception:
-            try:
-                return work()
-            except Exception as error:
-                return error
-
-        future = asyncio.get_running_loop().run_in_executor(self._decoders, attempt)
-        self._decoding.add(future)
-        future.add_done_callback(self._decoding.discard)
-        future.add_done_callback(lambda future: done(future.result()))
 
 
 async def _check_free(path: str) -> None:

@@ -7,21 +7,19 @@ no property breaks out of its line. Framing headers belong to the front end.
 from collections.abc import Mapping
 
 from trivium.codecs.binary import Buffer
-from trivium.codecs.chat_answers import ChatIdentity
 from trivium.codecs.conversion import is_slow_to_write, negotiated
 from trivium.codecs.error_texts import wire_text
-from trivium.codecs.generation import failure_of, is_slow_to_tell
+from trivium.codecs.generation import is_slow_to_tell
 from trivium.codecs.header_text import JSON, has_controls, is_name, reason_phrase, uncached_lines
 from trivium.codecs.json_documents import indented
 from trivium.protocols.djl.binary_answer import binary_body, unnamed
-from trivium.protocols.djl.errors import HANDLER_FAILED, DjlRefusal, chunk, refuse
-from trivium.protocols.djl.generate_request import read_request
-from trivium.protocols.djl.generated_answer import FAILED, LmiWriter, error_body, writer_of
+from trivium.protocols.djl.errors import HANDLER_FAILED, DjlRefusal, chunk, of_generation, refuse
+from trivium.protocols.djl.generated_answer import LmiWriter, begin, piece_of
 from trivium.protocols.djl.meter import DjlMeter
 from trivium.protocols.djl.options import DjlOptions
 from trivium.types import reasons
 from trivium.types.errors import Code, ServeError, unwritable
-from trivium.types.generation import Generate, Generated
+from trivium.types.generation import Generate
 from trivium.types.operations import Listing, ResponsePart
 from trivium.types.payload import Raw, Tensors
 from trivium.types.state import VersionState
@@ -40,18 +38,6 @@ _HEALTH = {
     VersionState.LOADING: _PENDING,
 }
 _WORST_FIRST = (_FAILED, _PENDING, _HEALTHY)
-GENERATION_FAULTS = frozenset(
-    {
-        Code.INVALID,
-        Code.TOO_LARGE,
-        Code.UNSUPPORTED,
-        Code.UNSUPPORTED_MEDIA,
-        Code.MODEL_FAILED,
-        Code.UNKNOWN,
-        Code.INTERNAL,
-    }
-)
-"""Codes of what is wrong with a request to generate, or went wrong in the model."""
 
 
 class DjlInferEncoder:
@@ -63,7 +49,6 @@ class DjlInferEncoder:
         "_accept",
         "_begun",
         "_content_type",
-        "_generates",
         "_options",
         "_request_id",
         "_writer",
@@ -84,20 +69,13 @@ class DjlInferEncoder:
         self._accept = accept
         self._content_type = content_type
         self._begun = False
-        self._generates = False
         self._writer: LmiWriter | None = None
 
     def read(self, raw: Raw, parameters: Mapping[str, str]) -> Generate:
         """Read a body for a model that generates; its answer is then written in the form asked for. INVALID, naming the
         field.
         """
-        self._generates = True
-        generate, form = read_request(raw, parameters)
-        prefix = "chatcmpl-" if form.is_chat else ""
-        model = parameters.get("served_model_name", "lmi")
-        self._writer = writer_of(
-            form, ChatIdentity(prefix + self._request_id, int(self._options.epoch()), model)
-        )
+        generate, self._writer = begin(raw, parameters, self._request_id, self._options.epoch())
         return generate
 
     def encode(self, part: ResponsePart) -> HttpAnswer:
@@ -124,39 +102,26 @@ class DjlInferEncoder:
         if not self._begun:
             if self.unknown is not None and error.reason == reasons.UNKNOWN_MODEL:
                 error = self.unknown
-            answer = self._refusal(error)
-            self._options.meter.refused(error, answer.status)
+            error = error if self._writer is None else of_generation(error)
+            options = self._options
+            answer = refuse(error, self._request_id, options.exact, statuses=options.statuses)
+            options.meter.refused(error, answer.status)
             return answer
         body = chunk(error) if self._writer is None else self._writer.failed(error)
         return HttpAnswer(200, b"", (body,), len(body))
 
-    def _refusal(self, error: ServeError) -> HttpAnswer:
-        """Return an error as a whole answer: of a model that generates what is wrong with the request, or went wrong in
-        the model, has one status and one form.
-        """
-        if not (self._generates and error.code in GENERATION_FAULTS):
-            return refuse(error, self._request_id, self._options.exact, statuses=self._options.statuses)
-        status = error.status or FAILED
-        body = error_body(error, status)
-        return HttpAnswer(status, uncached_lines(self._request_id) + JSON, (body,), len(body), closes=True)
-
-    def _generated(self, writer: LmiWriter, payload: Generated, final: bool) -> HttpAnswer:
-        failure = failure_of(payload)
-        if failure is not None:
-            raise failure
-        body = writer.write(payload, final)
-        if not body and not final:
+    def _generated(self, part: ResponsePart, writer: LmiWriter) -> HttpAnswer:
+        body = piece_of(part, writer)
+        if not body and not part.final:
             return NOTHING_YET
         kind = writer.kind.encode()
         fields = b"" if self._begun else b"%bContent-Type: %b\r\n" % (uncached_lines(self._request_id), kind)
-        return HttpAnswer(200, fields, (body,) if body else (), len(body), final)
+        return HttpAnswer(200, fields, (body,) if body else (), len(body), part.final)
 
     def _part(self, part: ResponsePart) -> HttpAnswer:
         payload = part.payload
-        if payload is None and self._writer is not None:
-            payload = Generated()
-        if isinstance(payload, Generated) and self._writer is not None:
-            return self._generated(self._writer, payload, part.final)
+        if self._writer is not None:
+            return self._generated(part, self._writer)
         if isinstance(payload, Raw):
             return self._raw(payload, part.final)
         if isinstance(payload, Tensors):

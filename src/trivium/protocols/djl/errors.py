@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from trivium.codecs import data_reasons, signatures
+from trivium.codecs.chat_answers import encode_json
 from trivium.codecs.error_texts import wire_text
 from trivium.codecs.header_text import JSON, reason_phrase, uncached_lines
 from trivium.codecs.json_documents import indented
@@ -46,6 +47,22 @@ _ROWS: Mapping[str, tuple[int, str]] = {
 }
 """Reason -> the same, whatever the code is."""
 
+_GENERATION_FAULTS = frozenset(
+    {
+        Code.INVALID,
+        Code.TOO_LARGE,
+        Code.UNSUPPORTED,
+        Code.UNSUPPORTED_MEDIA,
+        Code.MODEL_FAILED,
+        Code.UNKNOWN,
+        Code.INTERNAL,
+    }
+)
+"""Codes of what is wrong with a request to generate, or went wrong in the model."""
+
+GENERATION_FAILED = 424
+"""Status of a request to generate that fails before its first token, whosever fault that is."""
+
 ROUTE_TYPE = "ResourceNotFoundException"
 HANDLER_FAILED = "invoke handler failure"
 
@@ -69,6 +86,23 @@ class DjlRefusal(ServeError):
         self.type_name = type_name
         self.request_id = request_id
         self.exact = exact
+
+
+class LmiRefusal(ServeError):
+    """Says what is wrong with a request to generate, or went wrong in its model, in the form that LMI has for both."""
+
+
+def of_generation(error: ServeError) -> ServeError:
+    """Return an error as that of a request to generate. What is the server's stays as it is."""
+    if error.code not in _GENERATION_FAULTS:
+        return error
+    status = error.status or GENERATION_FAILED
+    return LmiRefusal(error.code, error.message, error.retry_after, status, error.info)
+
+
+def lmi_body(error: ServeError) -> bytes:
+    """The JSON object of an error of a request to generate."""
+    return encode_json({"code": error.status or GENERATION_FAILED, "error": wire_text(error.message)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +184,10 @@ def refuse(
     """The error as a whole answer, behind which the connection closes. `exact`: in the words of the original, where it
     has some; see `exactly`. `statuses` go before those of the table.
     """
+    if isinstance(error, LmiRefusal):
+        body = lmi_body(error)
+        status = error.status or GENERATION_FAILED
+        return HttpAnswer(status, uncached_lines(request_id) + JSON, (body,), len(body), closes=True)
     status, type_name = _row(error)
     status = statuses.get(error.code, status)
     row = exactly(error, manages) if exact else None
@@ -162,7 +200,7 @@ def refuse(
     if isinstance(error, DjlRefusal):
         fields += error.fields
         type_name = error.type_name or type_name
-    if error.code is Code.TOO_LARGE:
+    if error.code is Code.TOO_LARGE and error.status is None:
         return HttpAnswer(status, fields, (), 0, closes=True)
     if error.code is Code.OUT_OF_MEMORY and error.reason not in (reasons.NO_MEMORY, reasons.NOT_LOADED):
         return HttpAnswer(status, fields, (), 0, reason=reason_phrase(error.message), closes=True)

@@ -4,14 +4,18 @@ Source: spec sheet `djl`, section 11.5, the current form where that differs from
 answer is kept but its text, which the last line repeats.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from trivium.codecs.chat_answers import ChatChunks, ChatIdentity, Words, chat_completion, encode_json
 from trivium.codecs.error_texts import wire_text
-from trivium.protocols.djl.generate_request import LmiForm
-from trivium.types.errors import ServeError
-from trivium.types.generation import Finish, Generated, GeneratedChoice, TokenText, joined
+from trivium.codecs.generation import failure_of
+from trivium.protocols.djl.errors import GENERATION_FAILED, lmi_body, of_generation
+from trivium.protocols.djl.generate_request import LmiForm, read_request
+from trivium.types.errors import ServeError, frameless
+from trivium.types.generation import Finish, Generate, Generated, GeneratedChoice, TokenText, joined
+from trivium.types.operations import ResponsePart
+from trivium.types.payload import Raw
 
 WORDS: Words = {
     Finish.LENGTH: "length",
@@ -20,9 +24,6 @@ WORDS: Words = {
     Finish.CANCELLED: "abort",
     Finish.ERROR: "error",
 }
-FAILED = 424
-"""Status of a request to generate that fails before its first token, whosever fault that is."""
-
 _KINDS = {"json": "application/json", "jsonlines": "application/jsonlines", "sse": "text/event-stream"}
 _NO_TOKEN = TokenText(-1, "", 0.0)
 
@@ -40,16 +41,30 @@ class LmiWriter(Protocol):
         """Return the last bytes of an answer that fails on its way."""
 
 
-def writer_of(form: LmiForm, identity: ChatIdentity) -> LmiWriter:
-    """Return what writes an answer of this form."""
+def begin(
+    raw: Raw, parameters: Mapping[str, str], request_id: str, created: float
+) -> tuple[Generate, LmiWriter]:
+    """Read a body for a model that has these parameters; return what is asked for, and what writes its answer in the
+    form asked for. Raises an `LmiRefusal` that names the field.
+    """
+    try:
+        generate, form = read_request(raw, parameters)
+    except ServeError as error:
+        raise of_generation(frameless(error)) from error
     if form.is_chat:
-        return ChatWriter(form, identity)
-    return WholeWriter(form) if form.formatter == "json" else TokenWriter(form)
+        model = parameters.get("served_model_name", "lmi")
+        return generate, ChatWriter(form, ChatIdentity(f"chatcmpl-{request_id}", int(created), model))
+    return generate, WholeWriter(form) if form.formatter == "json" else TokenWriter(form)
 
 
-def error_body(error: ServeError, status: int) -> bytes:
-    """The JSON object of an error."""
-    return encode_json({"code": status, "error": wire_text(error.message)})
+def piece_of(part: ResponsePart, writer: LmiWriter) -> bytes:
+    """Return the bytes of a part without an error; nothing where they wait for others. Raises why it cannot go on."""
+    payload = part.payload or Generated()
+    assert isinstance(payload, Generated), "a request to generate is answered by what is generated"
+    failure = failure_of(payload)
+    if failure is not None:
+        raise failure
+    return writer.write(payload, part.final)
 
 
 def _framed(documents: Sequence[bytes], formatter: str) -> bytes:
@@ -87,7 +102,7 @@ class WholeWriter:
 
     def failed(self, error: ServeError) -> bytes:
         """See `LmiWriter`."""
-        return error_body(error, error.status or FAILED)
+        return lmi_body(error)
 
 
 class TokenWriter:
@@ -124,7 +139,7 @@ class TokenWriter:
             "token": {**self._token(_NO_TOKEN), "error_msg": text},
             "generated_text": None,
         }
-        document |= {"error": text, "code": error.status or FAILED}
+        document |= {"error": text, "code": error.status or GENERATION_FAILED}
         if self._form.details:
             document["details"] = {"finish_reason": "error", "generated_tokens": self._tokens}
         return _framed([encode_json(document)], self._framing)
@@ -176,7 +191,7 @@ class ChatWriter:
 
     def failed(self, error: ServeError) -> bytes:
         """See `LmiWriter`."""
-        return _framed([error_body(error, error.status or FAILED)], self._form.formatter)
+        return _framed([lmi_body(error)], self._form.formatter)
 
 
 def _text_of(choice: GeneratedChoice, form: LmiForm) -> dict[str, object]:

@@ -9,14 +9,17 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from trivium.codecs.conversion import is_slow_to_write, negotiated
+from trivium.codecs.generation import is_slow_to_tell
 from trivium.codecs.grpc_status import ending
 from trivium.codecs.protobuf_fields import judge_fields
 from trivium.codecs.protobuf_schema import classes_of
 from trivium.protocols.djl.answer import ping_of
+from trivium.protocols.djl.generated_answer import LmiWriter, begin, piece_of
 from trivium.protocols.djl.meter import DjlMeter
 from trivium.protocols.djl.options import meter_of
 from trivium.types.access import AccessScope
 from trivium.types.errors import Code, ServeError, unwritable
+from trivium.types.generation import Generate
 from trivium.types.interfaces import RpcEncoder, RpcProtocol
 from trivium.types.listeners import Role
 from trivium.types.operations import Infer, List, Listing, Operation, ResponsePart
@@ -57,14 +60,20 @@ _CLASSES = classes_of(
 class DjlGrpc:
     """Implements `types.interfaces.RpcProtocol`. `make_id` gives each request its id; `multi_status`: the code of a
     ping is 207 while a model is being loaded. It is 503 once the `meter` of the server says that errors came too fast.
+    `epoch` says the time in seconds of the Unix epoch.
     """
 
     def __init__(
-        self, make_id: Callable[[], str], multi_status: bool = False, meter: DjlMeter | None = None
+        self,
+        make_id: Callable[[], str],
+        multi_status: bool = False,
+        meter: DjlMeter | None = None,
+        epoch: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._make_id = make_id
         self._multi_status = multi_status
         self._meter = meter or DjlMeter()
+        self._epoch = epoch
 
     def kind(self, method: str) -> RpcKind:
         """UNSUPPORTED for an RPC that there is not."""
@@ -102,15 +111,18 @@ class DjlGrpc:
             ) from error
         properties = {name: value.decode("utf-8", "replace") for name, value in request.headers.items()}
         kind = next((value for name, value in properties.items() if name.lower() == "content-type"), "")
+        accept = next((value for name, value in properties.items() if name.lower() == "accept"), "")
+        request_id = self._make_id()
+        encoder = DjlPredictEncoder(request_id, accept, kind, self._epoch)
         infer = Infer(
             request.model_name,
             Raw((RawPart(request.input, kind),), properties),
             request.model_version,
-            self._make_id(),
+            request_id,
             deadline=call.timeout,
+            as_generate=encoder.read,
         )
-        accept = next((value for name, value in properties.items() if name.lower() == "accept"), "")
-        return infer, DjlPredictEncoder(accept, kind)
+        return infer, encoder
 
     def refuse(self, call: RpcCall, error: ServeError) -> RpcAnswer:
         """The status of an error, which ends the call."""
@@ -143,17 +155,27 @@ class DjlPredictEncoder:
     request's.
     """
 
-    __slots__ = ("_accept", "_code", "_content_type", "_has_begun")
+    __slots__ = ("_accept", "_code", "_content_type", "_epoch", "_has_begun", "_request_id", "_writer")
 
-    def __init__(self, accept: str, content_type: str) -> None:
+    def __init__(self, request_id: str, accept: str, content_type: str, epoch: Callable[[], float]) -> None:
+        self._request_id = request_id
         self._accept = accept
         self._content_type = content_type
+        self._epoch = epoch
         self._has_begun = False
         self._code = 200
+        self._writer: LmiWriter | None = None
+
+    def read(self, raw: Raw, parameters: Mapping[str, str]) -> Generate:
+        """Read a body for a model that generates; its answer is then written in the form asked for. INVALID, naming the
+        field.
+        """
+        generate, self._writer = begin(raw, parameters, self._request_id, self._epoch())
+        return generate
 
     def encode(self, part: ResponsePart) -> RpcAnswer:
         """The message of a part; none for an empty last one behind others."""
-        if is_slow_to_write(part.payload):
+        if is_slow_to_write(part.payload) or is_slow_to_tell(part.payload):
             return costly_rpc(lambda: self._written(part))
         return self._written(part)
 
@@ -167,6 +189,8 @@ class DjlPredictEncoder:
 
     def _message(self, part: ResponsePart) -> RpcAnswer:
         payload, headers, output = part.payload, {}, b""
+        if self._writer is not None:
+            return self._generated(part, self._writer)
         if isinstance(payload, Raw):
             output = bytes(payload.parts[0].data) if payload.parts else b""
             headers = {name: value.encode("utf-8", "replace") for name, value in payload.properties.items()}
@@ -180,13 +204,24 @@ class DjlPredictEncoder:
             )
         if payload is None and self._has_begun:
             return RpcAnswer(None, part.final)
+        return self._said(output, headers, part.final)
+
+    def _generated(self, part: ResponsePart, writer: LmiWriter) -> RpcAnswer:
+        output = piece_of(part, writer)
+        if not output and (self._has_begun or not part.final):
+            return RpcAnswer(None, part.final)
+        return self._said(output, {"content-type": writer.kind.encode()}, part.final)
+
+    def _said(self, output: bytes, headers: Mapping[str, bytes], final: bool) -> RpcAnswer:
         answer: Any = _CLASSES["InferenceResponse"](code=self._code, output=output)
         for name, value in headers.items() if not self._has_begun else ():
             answer.headers[name] = value
         self._has_begun = True
-        return RpcAnswer(answer.SerializeToString(), part.final)
+        return RpcAnswer(answer.SerializeToString(), final)
 
 
 def make(context: ProtocolContext) -> RpcProtocol:
     """The protocol for one listener."""
-    return DjlGrpc(context.make_id, bool(context.own.get("multi_status", False)), meter_of(context))
+    return DjlGrpc(
+        context.make_id, bool(context.own.get("multi_status", False)), meter_of(context), context.epoch
+    )

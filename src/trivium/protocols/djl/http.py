@@ -20,8 +20,8 @@ from trivium.protocols.djl.own_metrics import families
 from trivium.protocols.djl.paging import (
     DjlDeferEncoder,
     DjlFetchEncoder,
+    KeptText,
     is_deferred,
-    not_deferred,
     read_fetch,
 )
 from trivium.protocols.djl.request import DjlHead, decode_infer, read_head
@@ -95,12 +95,12 @@ class DjlHttp:
             accept, content_type = known.accept, known.content_type
             if fetch := read_fetch(head):
                 return fetch, DjlFetchEncoder(request_id, fetch, accept, content_type, options)
+            if is_deferred(head):
+                kept = KeptText(request_id, options)
+                infer = decode_infer(known, target, body, request_id, options.handler_override, kept.read)
+                return Defer(infer, kept.write), DjlDeferEncoder(request_id, options)
             encoder = DjlInferEncoder(request_id, accept, content_type, options)
-            is_later = is_deferred(head)
-            read = not_deferred if is_later else encoder.read
-            infer = decode_infer(known, target, body, request_id, options.handler_override, read)
-            if is_later:
-                return Defer(infer), DjlDeferEncoder(request_id, options)
+            infer = decode_infer(known, target, body, request_id, options.handler_override, encoder.read)
             operation, unknown = lazily(infer, options.lazy) if self._names_url(head) else (infer, None)
         except ServeError as error:
             raise self._known(error, request_id) from error

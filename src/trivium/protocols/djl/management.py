@@ -4,12 +4,11 @@ Source: spec sheet `djl`, sections 5.1 and 5.3. What becomes of a wish the core 
 `management_answer`.
 """
 
-import json
 import logging
 from collections.abc import Collection, Mapping
-from urllib.parse import parse_qsl
 
 from trivium.codecs.error_texts import wire_text
+from trivium.codecs.flat_arguments import read_members, read_query
 from trivium.codecs.header_text import essence
 from trivium.dialects.djl.model_urls import LOCAL, DjlModelUrl, read_devices, read_url
 from trivium.dialects.djl.workflows import TEMPLATE_NAMES, TEMPLATE_PARAMETERS, TEMPLATES
@@ -49,8 +48,8 @@ _NOT_SETTINGS = frozenset(
 
 MOST_LISTED = 100
 _LARGEST = 2**31 - 1
-_LONGEST_JSON = 2**16
-"""Bytes of a registration."""
+_EXAMPLE = '{"url": "file:///m"}'
+"""A body that registers a model."""
 
 _LEVELS: Mapping[str, int] = {
     "trace": logging.DEBUG,
@@ -131,42 +130,8 @@ def parameters_of(head: Head, target: Target, body: Body) -> dict[str, str]:
     """Return the members of a JSON body, or the arguments of the query; of repeated ones the first."""
     content_type = head.headers.get(b"content-type", b"").decode("latin-1")
     if target.verb == DjlVerb.REGISTER and essence(content_type) == "application/json":
-        return _members(body)
-    try:
-        pairs = parse_qsl(head.query, keep_blank_values=True, errors="strict", max_num_fields=1000)
-    except ValueError as error:
-        raise ServeError(
-            Code.INVALID,
-            f"The query string cannot be read ({error}). Send at most 1000 arguments, percent-encoded as UTF-8.",
-        ) from error
-    return dict(reversed(pairs))
-
-
-def _members(body: Body) -> dict[str, str]:
-    if len(body.data) > _LONGEST_JSON:
-        raise ServeError(
-            Code.INVALID,
-            f"The body has {len(body.data)} bytes; a registration has {_LONGEST_JSON} at most. Give a URL, and the "
-            "parameters that the model needs.",
-        )
-    try:
-        document = json.loads(bytes(body.data))
-    except (ValueError, RecursionError) as error:
-        raise ServeError(
-            Code.INVALID, f'The body is no JSON ({error}). Send an object, such as {{"url": "file:///m"}}.'
-        ) from error
-    if not isinstance(document, dict):
-        raise ServeError(Code.INVALID, 'The body is no JSON object. Send one, such as {"url": "file:///m"}.')
-    found = {}
-    for name, value in document.items():
-        if isinstance(value, dict | list):
-            raise ServeError(
-                Code.INVALID,
-                f"The member {name[:80]!r} is no text, number or truth value. Send one of these.",
-            )
-        if value is not None:
-            found[name] = str(value).lower() if isinstance(value, bool) else str(value)
-    return found
+        return read_members(body.data, _EXAMPLE)
+    return read_query(head.query)
 
 
 def _register(given: Parameters, is_workflow: bool) -> tuple[Register, answers.Write]:

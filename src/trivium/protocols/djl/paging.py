@@ -1,6 +1,7 @@
 """Answers that are put off: asked for with a request, and fetched in pages by a token.
 
-Source: spec sheet `djl`, section 4.7. A token is that of the answer, with the number of its next part behind it.
+Source: spec sheet `djl`, section 4.7. A token is that of the answer, with the number of its next part behind it. What a
+model generates is kept as it will be read, a part for each piece.
 """
 
 import re
@@ -9,13 +10,14 @@ from collections.abc import Mapping
 from trivium.codecs.conversion import is_slow_to_write
 from trivium.codecs.header_text import uncached_lines
 from trivium.protocols.djl.answer import DjlInferEncoder
-from trivium.protocols.djl.errors import DjlRefusal, ExactText, refuse
+from trivium.protocols.djl.errors import DjlRefusal, ExactText, of_generation, refuse
+from trivium.protocols.djl.generated_answer import LmiWriter, begin, piece_of
 from trivium.protocols.djl.options import DjlOptions
 from trivium.types import reasons
 from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.generation import Generate
 from trivium.types.operations import Deferred, Fetch, Fetched, ResponsePart
-from trivium.types.payload import Raw
+from trivium.types.payload import Raw, RawPart
 from trivium.types.wire import Head, HttpAnswer, costly
 
 _SYNCHRONOUS, _TOKEN, _MOST = b"x-synchronous", b"x-starting-token", b"x-max-items"
@@ -54,13 +56,43 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 10
 
 
-def not_deferred(raw: Raw, parameters: Mapping[str, str]) -> Generate:
-    """Refuse to put off the answer of a model that generates. INVALID."""
-    raise ServeError(
-        Code.INVALID,
-        "The answer of a model that generates text cannot be fetched later in this version. Send the request without "
-        "x-synchronous: false, and stream it.",
-    )
+class KeptText:
+    """Makes what is kept of an answer: the text of a model that generates, as LMI writes it; any other as it is."""
+
+    __slots__ = ("_has_begun", "_options", "_request_id", "_writer")
+
+    def __init__(self, request_id: str, options: DjlOptions) -> None:
+        self._request_id = request_id
+        self._options = options
+        self._has_begun = False
+        self._writer: LmiWriter | None = None
+
+    def read(self, raw: Raw, parameters: Mapping[str, str]) -> Generate:
+        """Read a body for a model that generates. INVALID, naming the field."""
+        generate, self._writer = begin(raw, parameters, self._request_id, self._options.epoch())
+        return generate
+
+    def write(self, part: ResponsePart) -> ResponsePart | None:
+        """Return what is kept of a part; None for one that is written with a later one."""
+        writer = self._writer
+        if writer is None:
+            return part
+        error, piece = part.error, b""
+        if error is None:
+            try:
+                piece = piece_of(part, writer)
+            except Exception as failure:
+                error = unwritable(failure)
+        if error is not None:
+            if not self._has_begun:
+                return ResponsePart(error=of_generation(error), model=part.model, version=part.version)
+            piece = writer.failed(error)
+        if not piece and not part.final:
+            return None
+        self._has_begun = True
+        kept = Raw((RawPart(piece, writer.kind),))
+        is_last = part.final or error is not None
+        return ResponsePart(kept, final=is_last, model=part.model, version=part.version)
 
 
 class DjlDeferEncoder:

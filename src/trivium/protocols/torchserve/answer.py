@@ -7,7 +7,6 @@ a part of a stream as one chunk. Framing headers belong to the front end; no pro
 from collections.abc import Mapping
 
 from trivium.codecs.conversion import is_slow_to_write, negotiated
-from trivium.codecs.generation import failure_of
 from trivium.codecs.header_text import (
     JSON,
     NOT_CACHED,
@@ -19,9 +18,10 @@ from trivium.codecs.header_text import (
 )
 from trivium.codecs.json_documents import indented
 from trivium.protocols.torchserve.errors import refuse
-from trivium.protocols.torchserve.generate_request import END_OF_STREAM, read_request
+from trivium.protocols.torchserve.generate_request import read_request
+from trivium.protocols.torchserve.generated_text import end_of, text_of
 from trivium.types.errors import Code, ServeError, unwritable
-from trivium.types.generation import Generate, Generated
+from trivium.types.generation import Generate
 from trivium.types.operations import Listing, ResponsePart
 from trivium.types.payload import Raw, Tensors
 from trivium.types.state import VersionState
@@ -65,7 +65,7 @@ class PredictionEncoder:
 
     def read(self, raw: Raw, parameters: Mapping[str, str]) -> Generate:
         """Read a body for a model that generates, whose answer is text, ended by a mark. INVALID, naming the field."""
-        self._end = parameters.get("end_of_stream_token", END_OF_STREAM).encode()
+        self._end = end_of(parameters)
         return read_request(raw, parameters)
 
     def encode(self, part: ResponsePart) -> HttpAnswer:
@@ -89,11 +89,9 @@ class PredictionEncoder:
         return HttpAnswer(answer.status, b"", (), 0, closes=True) if self._begun else answer
 
     def _part(self, part: ResponsePart) -> HttpAnswer:
-        payload = part.payload
-        if payload is None:
-            payload = Raw(()) if self._end is None else Generated()
-        if isinstance(payload, Generated) and self._end is not None:
-            return self._text(payload, self._end if part.final else b"", part.final)
+        if self._end is not None:
+            return self._text(text_of(part, self._end), part.final)
+        payload = Raw(()) if part.payload is None else part.payload
         if isinstance(payload, Raw):
             return self._raw(payload, part.final)
         if isinstance(payload, Tensors):
@@ -105,12 +103,7 @@ class PredictionEncoder:
             f"The model {part.model!r} generates text, which this route does not answer. Use one for generation.",
         )
 
-    def _text(self, part: Generated, end: bytes, final: bool) -> HttpAnswer:
-        """Return a piece of text; behind the last one comes the `end`."""
-        failure = failure_of(part)
-        if failure is not None:
-            raise failure
-        text = b"".join([choice.text.encode() for choice in part.choices]) + end
+    def _text(self, text: bytes, final: bool) -> HttpAnswer:
         if not (text or final):
             return NOTHING_YET
         fields = self._fields({"Content-Type": _TEXT}, False)

@@ -1,6 +1,7 @@
 """Reads a request of the LLM-API: `text` or `inputs_embeds`, and how to choose tokens, in a form or as JSON.
 
 Source: spec sheet `torchserve`, section 10. The values of a form are text; of a field that comes again the last counts.
+The inputs of a gRPC message are such fields. A single one that is called data or body, as handlers know it, is JSON.
 Parameters have the names of Hugging Face's `generate`; those that are not served are refused by name.
 """
 
@@ -19,7 +20,7 @@ from trivium.types.generation import Generate
 from trivium.types.payload import Raw
 
 TEXT, EMBEDS = "text", "inputs_embeds"
-END_OF_STREAM = "<|endoftext|>"
+_WHOLE_BODY = ("", "data", "body")
 NEW_TOKENS = 2048
 """Tokens of an answer of which neither the request nor the model says how many."""
 
@@ -62,8 +63,8 @@ MOST_BYTES = 2**26
 _read_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-def read_request(raw: Raw, parameters: Mapping[str, str]) -> Generate:
-    """Return what is asked for of a model that has these parameters; it always streams. INVALID, naming the field."""
+def read_request(raw: Raw, parameters: Mapping[str, str], streams: bool = True) -> Generate:
+    """Return what is asked for of a model that has these parameters. INVALID, naming the field."""
     given, as_text = _given(raw)
     embeds = given.pop(EMBEDS, None)
     fields = RequestFields(given, as_text=as_text)
@@ -75,16 +76,16 @@ def read_request(raw: Raw, parameters: Mapping[str, str]) -> Generate:
     fields.refuse_others((TEXT, EMBEDS, *SAMPLING, *REFUSED))
     sampling = sampling_of(_filled(said, parameters), fields, SAMPLING)
     if embeds is not None and text is None:
-        return Generate(embeds=read_embeddings(embeds, EMBEDS, ""), sampling=sampling, streams=True)
+        return Generate(embeds=read_embeddings(embeds, EMBEDS, ""), sampling=sampling, streams=streams)
     if text is None or embeds is not None:
         raise field_error(TEXT, f"Exactly one of '{TEXT}' and '{EMBEDS}' is needed. Send one of them.")
-    return Generate((text,), sampling=sampling, streams=True)
+    return Generate((text,), sampling=sampling, streams=streams)
 
 
 def _given(raw: Raw) -> tuple[dict[str, Any], bool]:
     """Return the fields of the request, and whether their values are text. Embeddings stay the JSON that they are."""
     parts = raw.parts
-    if len(parts) == 1 and parts[0].name == "":
+    if len(parts) == 1 and parts[0].name in _WHOLE_BODY:
         return _members(parts[0].data), False
     found: dict[str, Any] = {}
     for part in parts:

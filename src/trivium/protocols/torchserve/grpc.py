@@ -4,7 +4,7 @@ Source: spec sheet `torchserve`, section 7, and what 0.12.0 answers. Knows no so
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from typing import cast
+from typing import Any, cast
 
 from trivium.codecs.json_documents import indented
 from trivium.dialects.torchserve.layers import SequenceNames
@@ -13,7 +13,7 @@ from trivium.protocols.torchserve.errors import note_refusal
 from trivium.protocols.torchserve.grpc_errors import refuse_inference, refuse_management
 from trivium.protocols.torchserve.grpc_management import MANAGEMENT_RPCS, decode_rpc
 from trivium.protocols.torchserve.grpc_messages import INFERENCE, MANAGEMENT, new, read
-from trivium.protocols.torchserve.grpc_predictions import PartRpcEncoder, bytes_of
+from trivium.protocols.torchserve.grpc_predictions import PartRpcEncoder, PredictionBytes
 from trivium.protocols.torchserve.grpc_sequences import (
     SequenceRpcEncoder,
     refuse_in_stream,
@@ -113,21 +113,26 @@ class TorchServeGrpc:
                 "The request names no model. Set its model_name.",
                 info=ErrorInfo.of(reasons.UNKNOWN_MODEL, model=""),
             )
+        target = Target("", request.model_name, request.model_version)
+        names = self._names
+        prediction = PredictionBytes(call.method != PREDICT, (names.start, names.end))
+        infer = self._infer(call, request, prediction)
+        if call.method == STREAM_2:
+            shows = "" if request.sequence_id else names.id
+            return infer, SequenceRpcEncoder(target, prediction, self._exact, shows, request.sequence_id)
+        return infer, PredictionRpcEncoder(target, prediction, call.method == STREAM, self._exact)
+
+    def _infer(self, call: RpcCall, request: Any, prediction: PredictionBytes) -> Infer:
         parts = tuple(RawPart(value, name=name) for name, value in request.input.items())
-        is_sequence = call.method == STREAM_2
-        infer = Infer(
+        return Infer(
             request.model_name,
             Raw(parts, path=None),
             request.model_version,
             self._make_id(),
             deadline=call.timeout,
-            sequence=sequence_of(request, self._names, is_sequence),
+            sequence=sequence_of(request, self._names, call.method == STREAM_2),
+            as_generate=prediction.read,
         )
-        target = Target("", request.model_name, request.model_version)
-        if is_sequence:
-            shows = "" if request.sequence_id else self._names.id
-            return infer, SequenceRpcEncoder(target, self._exact, shows)
-        return infer, PredictionRpcEncoder(target, call.method == STREAM, self._exact)
 
     def refuse(self, call: RpcCall, error: ServeError) -> RpcAnswer:
         """The status of an error, which ends the call; of one request of a stream a message."""
@@ -186,33 +191,32 @@ class ManagementRpcEncoder:
 
 class PredictionRpcEncoder(PartRpcEncoder):
     """Writes one prediction: a message for each part of a stream, else the first part alone, as the original does, once
-    all of them have come. Status and headers that a handler sets have no place in it.
+    all of them have come. Status and headers that a handler sets have no place in it. Text that is generated is one
+    part, where it is not streamed.
     """
 
-    __slots__ = ("_exact", "_first", "_is_stream", "_target")
+    __slots__ = ("_first", "_is_stream")
 
-    def __init__(self, target: Target, is_stream: bool, exact: bool) -> None:
-        super().__init__()
-        self._target = target
+    def __init__(self, target: Target, prediction: PredictionBytes, is_stream: bool, exact: bool) -> None:
+        super().__init__(target, prediction, exact)
         self._is_stream = is_stream
-        self._exact = exact
-        self._first = b""
+        self._first: bytes | None = None
 
-    def message(self, part: ResponsePart, is_first: bool) -> RpcAnswer:
+    def message(self, part: ResponsePart) -> RpcAnswer:
         """Return the message of a part; none for an empty last one behind others."""
         if self._is_stream:
-            is_empty = part.payload is None and not is_first
-            return RpcAnswer(None if is_empty else _prediction(bytes_of(part)), part.final)
-        if is_first:
-            self._first = bytes_of(part)
-        return RpcAnswer(_prediction(self._first) if part.final else None, part.final)
+            data = self._prediction.of(part)
+            return RpcAnswer(None if data is None else _message_of(data), part.final)
+        if self._first is None:
+            self._first = self._prediction.of(part)
+        return RpcAnswer(_message_of(self._first or b"") if part.final else None, part.final)
 
     def refused(self, error: ServeError) -> RpcAnswer:
         """Return the end of the call."""
         return refuse_inference(error, self._target, self._exact)
 
 
-def _prediction(data: bytes) -> bytes:
+def _message_of(data: bytes) -> bytes:
     return bytes(new("PredictionResponse", prediction=data).SerializeToString())
 
 

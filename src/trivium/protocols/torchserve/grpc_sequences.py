@@ -11,12 +11,12 @@ from trivium.codecs.grpc_status import writable
 from trivium.dialects.torchserve.layers import SHARED_NAMES, SequenceNames
 from trivium.protocols.torchserve.grpc_errors import refuse_inference, told_of_inference
 from trivium.protocols.torchserve.grpc_messages import new
-from trivium.protocols.torchserve.grpc_predictions import PartRpcEncoder, bytes_of
+from trivium.protocols.torchserve.grpc_predictions import PartRpcEncoder, PredictionBytes
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import ResponsePart, SequenceRef
-from trivium.types.payload import Raw
+from trivium.types.payload import Payload, Raw
 from trivium.types.wire import RpcAnswer, Target
 
 _DEFAULT = SequenceNames()
@@ -52,43 +52,50 @@ def _is_true(value: bytes) -> bool:
     return value.strip().lower() == b"true"
 
 
-def refuse_in_stream(error: ServeError, target: Target, exact: bool) -> RpcAnswer:
-    """Return the message of an error that ends its request alone; the end of the call where nobody may go on."""
+def refuse_in_stream(error: ServeError, target: Target, exact: bool, **names: str) -> RpcAnswer:
+    """Return the message of an error that ends its request alone, with what names that; the end of the call where
+    nobody may go on.
+    """
     if error.code in _ENDS_CALL:
         return refuse_inference(error, target, exact)
     code, message, class_name = told_of_inference(error, target, exact)
     info = new("ErrorInfo", reason=class_name).SerializeToString()
     status = new("Status", code=code, message=writable(message))
     status.details.add(type_url=_DETAIL, value=info)
-    return RpcAnswer(new("PredictionResponse", status=status).SerializeToString())
+    return RpcAnswer(new("PredictionResponse", status=status, **names).SerializeToString())
 
 
 class SequenceRpcEncoder(PartRpcEncoder):
     """Writes the answer to one request of a stream: a message for each part. Where the server made the sequence's id,
-    which is what the header `shows` says then, the message has it, if the handler passes it on.
+    which is what the header `shows` says then, the message has it, if the handler passes it on. Texts that a model
+    generates at once come in turns: their messages have the id that the client gave, which is its `own`.
     """
 
-    __slots__ = ("_exact", "_shows", "_target")
+    __slots__ = ("_own", "_shows")
 
-    def __init__(self, target: Target, exact: bool, shows: str = "") -> None:
-        super().__init__()
-        self._target = target
-        self._exact = exact
+    def __init__(
+        self, target: Target, prediction: PredictionBytes, exact: bool, shows: str, own: str
+    ) -> None:
+        super().__init__(target, prediction, exact)
         self._shows = shows.lower()
+        self._own = own
 
-    def message(self, part: ResponsePart, is_first: bool) -> RpcAnswer:
+    def message(self, part: ResponsePart) -> RpcAnswer:
         """Return the message of a part; none for an empty last one behind others."""
-        if part.payload is None and not is_first:
+        data = self._prediction.of(part)
+        if data is None:
             return RpcAnswer(None, part.final)
-        fields = {"prediction": bytes_of(part), **self._sequence(part)}
-        return RpcAnswer(new("PredictionResponse", **fields).SerializeToString(), part.final)
+        message = new("PredictionResponse", prediction=data, **self._names(part.payload))
+        return RpcAnswer(message.SerializeToString(), part.final)
 
     def refused(self, error: ServeError) -> RpcAnswer:
         """Return the message of an error, which leaves the call open."""
-        return refuse_in_stream(error, self._target, self._exact)
+        return refuse_in_stream(error, self._target, self._exact, **self._names())
 
-    def _sequence(self, part: ResponsePart) -> dict[str, object]:
-        if not self._shows or not isinstance(part.payload, Raw):
+    def _names(self, payload: Payload | None = None) -> dict[str, str]:
+        if self._prediction.generates:
+            return {"sequence_id": self._own} if self._own else {}
+        if not self._shows or not isinstance(payload, Raw):
             return {}
-        said = {name.lower(): value for name, value in part.payload.properties.items()}
+        said = {name.lower(): value for name, value in payload.properties.items()}
         return {"sequence_id": said[self._shows]} if self._shows in said else {}

@@ -4,13 +4,12 @@ answers.
 Source: spec sheet `torchserve`, sections 5 and 7. What becomes of a wish the core decides.
 """
 
-import json
 from collections.abc import Mapping
-from urllib.parse import parse_qsl
 
 import msgspec
 
 from trivium.codecs.error_texts import wire_text
+from trivium.codecs.flat_arguments import read_members, read_query
 from trivium.codecs.header_text import essence
 from trivium.protocols.torchserve import management_answer as answers
 from trivium.protocols.torchserve.errors import ErrorRow, ExactRefusal
@@ -49,8 +48,8 @@ MOST_LISTED = 100
 _ALL = "all"
 _RUNTIMES = ("python", "python3", "lsp")
 _LARGEST = 2**31 - 1
-_LONGEST_JSON = 2**16
-"""Bytes of a registration."""
+_EXAMPLE = '{"url": "model.mar"}'
+"""A body that registers a model."""
 
 _SETTINGS = ("batch_size", "max_batch_delay", "response_timeout", "startup_timeout")
 _LEAST = {"max_batch_delay": 0}
@@ -103,42 +102,8 @@ def parameters_of(head: Head, body: Body) -> TorchServeParameters:
     """
     content_type = head.headers.get(b"content-type", b"").decode("latin-1")
     if head.method == "POST" and essence(content_type) == "application/json":
-        return TorchServeParameters(_members(body))
-    try:
-        pairs = parse_qsl(head.query, keep_blank_values=True, errors="strict", max_num_fields=1000)
-    except ValueError as error:
-        raise ServeError(
-            Code.INVALID,
-            f"The query string cannot be read ({error}). Send at most 1000 arguments, percent-encoded as UTF-8.",
-        ) from error
-    return TorchServeParameters(dict(reversed(pairs)))
-
-
-def _members(body: Body) -> dict[str, str]:
-    if len(body.data) > _LONGEST_JSON:
-        raise ServeError(
-            Code.INVALID,
-            f"The body has {len(body.data)} bytes; a registration has {_LONGEST_JSON} at most. Give a URL, and the "
-            "parameters that the model needs.",
-        )
-    try:
-        document = json.loads(bytes(body.data))
-    except (ValueError, RecursionError) as error:
-        raise _unread(f"The body is no JSON ({error}).") from error
-    if not isinstance(document, dict):
-        raise _unread("The body is no JSON object.")
-    found = {}
-    for name, value in document.items():
-        if isinstance(value, dict | list):
-            raise _unread(f"The member {name[:80]!r} is no text, number or truth value.")
-        if value is not None:
-            found[name] = str(value).lower() if isinstance(value, bool) else str(value)
-    return found
-
-
-def _unread(found: str) -> ServeError:
-    """Return the refusal of a body; the original answers 500 with a sentence of its JSON library."""
-    return ServeError(Code.INVALID, f'{found} Send an object, such as {{"url": "model.mar"}}.')
+        return TorchServeParameters(read_members(body.data, _EXAMPLE))
+    return TorchServeParameters(read_query(head.query))
 
 
 # -- what is asked for -------------------------------------------------------------------------------------

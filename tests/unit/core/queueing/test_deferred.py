@@ -5,9 +5,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from trivium.core.queueing.deferred import PER_PART, DeferredAnswers
+from trivium.core.queueing.deferred import PER_PART, DeferredAnswers, Write
 from trivium.types.core_config import DeferredLimits
 from trivium.types.errors import Code, ServeError
+from trivium.types.generation import Generated, GeneratedChoice
 from trivium.types.interfaces import Sink
 from trivium.types.operations import Defer, Fetch, Infer, ResponsePart
 from trivium.types.payload import Payload, Raw, RawPart, Tensors
@@ -43,7 +44,15 @@ class Stage:
         self.at_once: Callable[[Sink], None] | None = None
         numbers = iter(range(1000))
         found = DeferredLimits(**{"count": 3, "size": 10 * COST, "age": 60.0, **limits})  # type: ignore[arg-type]
-        self.store = DeferredAnswers(found, lambda: self.now, lambda: f"t{next(numbers)}", self.submit)
+        self.elsewhere: list[Callable[[], None]] = []
+        self.store = DeferredAnswers(
+            found, lambda: self.now, lambda: f"t{next(numbers)}", self.submit, self.offload
+        )
+
+    def offload(
+        self, work: Callable[[], ResponsePart | None], done: Callable[[ResponsePart | None], None]
+    ) -> None:
+        self.elsewhere.append(lambda: done(work()))
 
     def submit(self, infer: Infer, sink: Sink) -> Run:
         run = Run(infer, sink)
@@ -52,8 +61,8 @@ class Stage:
             self.at_once(sink)
         return run
 
-    def begin(self, payload: Payload | None = None) -> tuple[str, Run]:
-        token = self.store.begin(Defer(Infer("m", payload or Raw((RawPart(b"in"),))))).token
+    def begin(self, payload: Payload | None = None, write: Write | None = None) -> tuple[str, Run]:
+        token = self.store.begin(Defer(Infer("m", payload or Raw((RawPart(b"in"),))), write)).token
         return token, self.runs[-1]
 
     def page(self, token: str, first: int = 0, most: int = 0) -> tuple[bytes, int, bool]:
@@ -191,3 +200,45 @@ def test_many_that_nobody_fetches_take_what_the_bounds_say() -> None:
         assert len(stage.store) <= 50
     stage.store.close()
     assert (len(stage.store), stage.store.size) == (0, 0)
+
+
+def text(word: str, final: bool = False) -> ResponsePart:
+    return ResponsePart(Generated((GeneratedChoice(0, word),)), final=final)
+
+
+def in_capitals(part: ResponsePart) -> ResponsePart | None:
+    """What is kept of a text; nothing of one that is empty, and of "end" that nothing will follow."""
+    assert isinstance(part.payload, Generated)
+    word = part.payload.choices[0].text
+    kept = Raw((RawPart(word.upper().encode()),))
+    return ResponsePart(kept, final=part.final or word == "end") if word else None
+
+
+def test_what_is_kept_is_what_was_written() -> None:
+    stage = Stage()
+    token, run = stage.begin(write=in_capitals)
+    for word in ("a", "", "b", "end", "never"):
+        run.sink(text(word))
+    assert stage.page(token, 0, 2) == (b"AB", 2, False)
+    assert stage.page(token, 2) == (b"END", 3, True)
+    assert stage.elsewhere == []
+
+
+def test_the_last_of_a_text_is_written_elsewhere() -> None:
+    stage = Stage()
+    token, run = stage.begin(write=in_capitals)
+    dropped, other = stage.begin(write=in_capitals)
+    run.sink(text("a"))
+    run.sink(text("b", final=True))
+    other.sink(text("c", final=True))
+    assert stage.page(token, 1) == (b"", 1, False)
+    stage.store.close()
+    for write in stage.elsewhere:
+        write()
+    assert stage.is_unknown(dropped)
+    assert (len(stage.store), stage.store.size) == (0, 0)
+    token, run = stage.begin(write=in_capitals)
+    run.sink(text("d", final=True))
+    stage.elsewhere[-1]()
+    assert stage.page(token) == (b"D", 1, True)
+    assert run.told == []

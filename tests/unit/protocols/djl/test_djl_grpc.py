@@ -1,20 +1,24 @@
 """DJL's gRPC service: messages as operations, and answers as messages."""
 
+import json
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from trivium.codecs import ndlist
-from trivium.codecs.grpc_status import INVALID_ARGUMENT, NOT_FOUND
+from trivium.codecs.grpc_status import INTERNAL, INVALID_ARGUMENT, NOT_FOUND
 from trivium.codecs.protobuf_schema import classes_of
+from trivium.protocols.djl.generated_answer import begin, piece_of
 from trivium.protocols.djl.grpc import PING, PREDICT, SCOPES, SERVICES, DjlGrpc
 from trivium.types.errors import Code, ServeError
+from trivium.types.generation import Finish, Generated, GeneratedChoice, TokenText
 from trivium.types.listeners import Role
 from trivium.types.operations import Infer, List, Listing, ResponsePart, VersionStatus
 from trivium.types.payload import Generate, Raw, RawPart, Tensors
 from trivium.types.state import VersionState
-from trivium.types.wire import RpcCall, RpcKind
+from trivium.types.wire import CostlyRpcAnswer, RpcCall, RpcKind
 
 THEIRS = classes_of(
     "theirs",
@@ -24,7 +28,7 @@ THEIRS = classes_of(
         "PingResponse": "1 int32 code\n2 map<string,string> model_status",
     },
 )
-PROTOCOL = DjlGrpc(lambda: "id")
+PROTOCOL = DjlGrpc(lambda: "id", epoch=lambda: 5.0)
 
 
 def request(**fields: Any) -> bytes:
@@ -47,7 +51,7 @@ def test_a_prediction_is_an_inference_on_a_body() -> None:
         model_name="m", model_version="v1", headers={"X-A": b"1", "Content-Type": b"text/plain"}, input=b"hi"
     )
     infer, _ = decoded(message, timeout=3.0)
-    assert infer == Infer(
+    assert structs.replace(infer, as_generate=None) == Infer(
         "m",
         Raw((RawPart(b"hi", "text/plain"),), {"X-A": "1", "Content-Type": "text/plain"}),
         "v1",
@@ -115,3 +119,77 @@ def test_there_are_two_rpcs() -> None:
     assert all(method.startswith(f"/{SERVICES[Role.INFERENCE][0]}/") for method in SCOPES)
     with pytest.raises(ServeError):
         PROTOCOL.kind(f"/{SERVICES[Role.INFERENCE][0]}/Train")
+
+
+# -- models that generate ----------------------------------------------------------------------------------
+
+
+def generating(body: bytes | dict[str, object], parameters: dict[str, str] | None = None):
+    """What is asked for, and the encoder that has read it."""
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    infer, encoder = decoded(request(model_name="m", input=data))
+    return infer.as_generate(infer.payload, parameters or {}), encoder
+
+
+def said(text: str, finish: Finish | None = None) -> ResponsePart:
+    choice = GeneratedChoice(0, text, (1,), (TokenText(1, text, -0.5),), finish)
+    return ResponsePart(Generated((choice,)), final=finish is not None)
+
+
+PARTS = (said("He"), said("y", Finish.EOS))
+MESSAGES = [{"role": "user", "content": "hi"}]
+
+
+@pytest.mark.parametrize(
+    ("document", "kind", "count"),
+    [
+        ({"inputs": "hi"}, b"application/json", 1),
+        ({"inputs": "hi", "stream": True}, b"application/jsonlines", 2),
+        ({"inputs": "hi", "parameters": {"output_formatter": "sse"}}, b"text/event-stream", 2),
+        ({"messages": MESSAGES}, b"application/json", 1),
+        ({"messages": MESSAGES, "stream": True}, b"application/jsonlines", 2),
+    ],
+)
+def test_text_is_written_as_over_http(document: dict[str, object], kind: bytes, count: int) -> None:
+    generate, encoder = generating(document)
+    raw = Raw((RawPart(json.dumps(document).encode()),))
+    expected, writer = begin(raw, {}, "id", 5.0)
+    assert generate == expected
+    answers = [encoder.encode(part) for part in PARTS]
+    assert [answer.final for answer in answers] == [False, True]
+    messages = [read(answer) for answer in answers if answer.message is not None]
+    assert b"".join(message.output for message in messages) == b"".join(
+        piece_of(part, writer) for part in PARTS
+    )
+    assert [dict(message.headers) for message in messages] == [{"content-type": kind}] + [{}] * (count - 1)
+    assert {message.code for message in messages} == {200}
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"hello", b"[]", {}, {"inputs": "hi", "parameters": {"temprature": 1}}]
+)
+def test_what_is_no_request_to_generate_ends_the_call(body: bytes | dict[str, object]) -> None:
+    infer, encoder = decoded(
+        request(model_name="m", input=body if isinstance(body, bytes) else json.dumps(body).encode())
+    )
+    with pytest.raises(ServeError) as caught:
+        infer.as_generate(infer.payload, {})
+    answer = encoder.encode(ResponsePart(error=caught.value))
+    assert (answer.code, answer.details) == (INVALID_ARGUMENT, caught.value.message)
+
+
+def test_a_failure_in_mid_stream_ends_the_call() -> None:
+    untold = Generated((GeneratedChoice(0, finish=Finish.ERROR, error="why"),))
+    for failed in (ResponsePart(error=ServeError(Code.WORKER_DIED, "why")), ResponsePart(untold)):
+        _, encoder = generating({"inputs": "hi", "stream": True})
+        assert read(encoder.encode(PARTS[0])).output
+        answer = encoder.encode(failed)
+        assert (answer.code, answer.details, answer.message) == (INTERNAL, "why", None)
+
+
+def test_many_tokens_are_written_elsewhere() -> None:
+    tokens = tuple(TokenText(number, "a", -0.5) for number in range(100))
+    _, encoder = generating({"inputs": "hi", "parameters": {"details": True}})
+    answer = encoder.encode(ResponsePart(Generated((GeneratedChoice(0, "a" * 100, tokens=tokens),))))
+    assert isinstance(answer, CostlyRpcAnswer)
+    assert len(json.loads(read(answer.write()).output)["details"]["tokens"]) == 100

@@ -104,10 +104,11 @@ def test_a_later_page_has_no_head_of_the_model_and_the_last_no_token() -> None:
 
 
 def test_what_went_wrong_meanwhile_is_500_and_behind_a_part_the_last_piece() -> None:
-    failed = ResponsePart(error=ServeError(Code.WORKER_DIED, "it died"))
-    answer = page(Fetched((failed,), 1, True, True))
-    assert (answer.status, answer.closes) == (500, True)
-    assert b"it died" in b"".join(answer.buffers)
-    answer = page(Fetched((part(b"a"), failed), 2, True, True))
-    assert answer.status == 200
-    assert b"".join(answer.buffers).startswith(b"a{")
+    for code in (Code.WORKER_DIED, Code.TOO_LARGE):
+        failed = ResponsePart(error=ServeError(code, "it died"))
+        answer = page(Fetched((failed,), 1, True, True))
+        assert (answer.status, answer.closes) == (500, True)
+        assert b"it died" in b"".join(answer.buffers)
+        answer = page(Fetched((part(b"a"), failed), 2, True, True))
+        assert answer.status == 200
+        assert b"".join(answer.buffers).startswith(b"a{")

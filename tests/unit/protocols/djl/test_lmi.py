@@ -16,10 +16,12 @@ from trivium.types.generation import (
     Sampling,
     TokenText,
 )
-from trivium.types.operations import Defer, ResponsePart
+from trivium.types.operations import Defer, Fetched, ResponsePart
+from trivium.types.payload import Raw, RawPart
 from trivium.types.wire import NOTHING_YET, Body, Head
 
 PROTOCOL = DjlHttp(lambda: "7", DjlOptions(epoch=lambda: 5.5))
+TOKEN = "12345678-1234-1234-1234-123456789abc"
 GREEDY = Sampling(samples=False, max_tokens=30)
 MESSAGES = [{"role": "user", "content": "hi"}]
 
@@ -251,8 +253,85 @@ def test_what_is_the_servers_keeps_its_form():
     assert encoder.encode(ResponsePart(error=ServeError(Code.MODEL_FAILED, "why"))).status == 424
 
 
-def test_deferred_answers_are_refused():
-    operation, _ = ask({"inputs": "hi"}, x_synchronous="false")
+# -- fetched later -----------------------------------------------------------------------------------------
+
+FAILED = ResponsePart(error=ServeError(Code.MODEL_FAILED, "why"))
+DIED = ResponsePart(error=ServeError(Code.WORKER_DIED, "it died"))
+UNTOLD = part(Generated((GeneratedChoice(0, finish=Finish.ERROR, error="why"),)))
+FORMS = [
+    {"inputs": "hi"},
+    {"inputs": "hi", "parameters": {"details": True, "return_full_text": True}},
+    {"inputs": "hi", "stream": True},
+    {"inputs": "hi", "parameters": {"output_formatter": "sse", "top_n_tokens": 1}},
+    {"messages": MESSAGES},
+    {"messages": MESSAGES, "stream": True},
+]
+
+
+def deferred(document, *parts):
+    """What is kept of an answer."""
+    operation, _ = ask(document, x_synchronous="false")
     assert isinstance(operation, Defer)
-    with pytest.raises(ServeError, match="x-synchronous"):
+    operation.infer.as_generate(operation.infer.payload, {})
+    return [kept for each in parts if (kept := operation.write(each)) is not None]
+
+
+def page(kept, first=0, is_last=True):
+    _, encoder = ask(b"", x_starting_token=TOKEN + str(first or ""))
+    return encoder.encode(ResponsePart(answer=Fetched(tuple(kept), first + len(kept), is_last, is_last)))
+
+
+@pytest.mark.parametrize("document", FORMS)
+def test_pages_joined_are_what_is_answered_at_once(document):
+    _, encoder = read(document)
+    answers = [each for part in PARTS if (each := encoder.encode(part)) is not NOTHING_YET]
+    kept = deferred(document, *PARTS)
+    whole = page(kept)
+    assert (whole.status, kind(whole)) == (200, kind(answers[0]))
+    assert body(whole) == b"".join(map(body, answers))
+    assert len(kept) == len(answers)
+    assert [each.final for each in kept] == [False] * (len(kept) - 1) + [True]
+    first, *others = kept
+    pages = [page([first], 0, not others), *(page([each], at + 1) for at, each in enumerate(others))]
+    assert b"".join(map(body, pages)) == body(whole)
+    assert all(b"Content-Type" not in each.fields for each in pages[1:])
+
+
+@pytest.mark.parametrize("failed", [FAILED, UNTOLD, DIED])
+@pytest.mark.parametrize("form", ["jsonlines", "sse"])
+def test_a_failure_behind_a_kept_piece_is_the_last_line(form, failed):
+    document = {"inputs": "hi", "parameters": {"output_formatter": form}}
+    _, encoder = read(document)
+    expected = [body(encoder.encode(each)) for each in (PARTS[0], failed)]
+    kept = deferred(document, PARTS[0], failed)
+    assert [each.final for each in kept] == [False, True]
+    assert (page(kept).status, body(page(kept))) == (200, b"".join(expected))
+
+
+@pytest.mark.parametrize(
+    ("failed", "status", "document"),
+    [
+        (FAILED, 424, {"code": 424, "error": "why"}),
+        (UNTOLD, 424, {"code": 424, "error": "why"}),
+        (DIED, 500, {"code": 500, "type": "WlmException", "message": "it died"}),
+    ],
+)
+def test_a_failure_before_the_first_piece_is_kept_with_its_status(failed, status, document):
+    answer = page(deferred(FORMS[0], failed))
+    assert (answer.status, json.loads(body(answer))) == (status, document)
+
+
+def test_what_is_refused_at_once_is_of_the_same_form():
+    operation, encoder = ask({"inputs": "hi", "parameters": {"temprature": 1}}, x_synchronous="false")
+    with pytest.raises(ServeError) as caught:
         operation.infer.as_generate(operation.infer.payload, {})
+    kept = operation.write(ResponsePart(error=caught.value))
+    for answer in (encoder.encode(ResponsePart(error=kept.error)), page([kept])):
+        assert (answer.status, json.loads(body(answer))["code"]) == (424, 424)
+        assert b"parameters.temprature" in body(answer)
+
+
+def test_what_a_handler_answers_is_kept_as_it_is():
+    operation, _ = ask(b"x", x_synchronous="false")
+    for each in (ResponsePart(Raw((RawPart(b"a"),)), final=False), DIED, ResponsePart()):
+        assert operation.write(each) is each

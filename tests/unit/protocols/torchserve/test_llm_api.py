@@ -91,6 +91,12 @@ def test_refusals_name_the_field(asked, field):
     assert encoder.encode(ResponsePart(error=caught.value)).status == 400
 
 
+def test_a_single_field_that_is_called_data_is_the_json():
+    expected = read(as_json({"text": "5", "top_k": 3}))[0]
+    for name in ("data", "body"):
+        assert read(as_form({name: '{"text": "5", "top_k": 3}'}))[0] == expected
+
+
 def test_a_body_that_is_no_request():
     with pytest.raises(ServeError, match="no JSON object"):
         read(ask(b"hello", "text/plain"))

@@ -1,8 +1,10 @@
 """TorchServe's gRPC services: messages as operations, and answers and statuses as 0.12.0 writes them."""
 
+import json
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from trivium.codecs import grpc_status as status
 from trivium.codecs.protobuf_schema import classes_of
@@ -22,6 +24,7 @@ from trivium.types import reasons
 from trivium.types.access import AccessScope
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
+from trivium.types.generation import Finish, Generate, Generated, GeneratedChoice, Sampling
 from trivium.types.listeners import Role
 from trivium.types.operations import (
     DescribeAll,
@@ -123,8 +126,11 @@ ARCHIVE, HTTP = "org.pytorch.serve.archive.model.", "org.pytorch.serve.http."
 def test_each_input_is_a_field_of_the_request() -> None:
     operation, _ = infer(model_name="m", model_version="1.0", input={"data": b"x"})
     payload = Raw((RawPart(b"x", name="data"),), path=None)
-    assert operation == Infer("m", payload, "1.0", "id", deadline=3.0)
-    assert infer(model_name="m")[0] == Infer("m", Raw((), path=None), "", "id", deadline=3.0)
+    for found, expected in (
+        (operation, Infer("m", payload, "1.0", "id", deadline=3.0)),
+        (infer(model_name="m")[0], Infer("m", Raw((), path=None), "", "id", deadline=3.0)),
+    ):
+        assert structs.replace(found, as_generate=None) == expected
 
 
 def test_a_prediction_is_the_first_part_alone_and_a_stream_all_of_them() -> None:
@@ -308,6 +314,102 @@ def test_each_part_is_a_message_and_shows_an_id_that_the_server_made() -> None:
         message = INFERENCE["PredictionResponse"].FromString(first.message)
         assert (message.prediction, message.sequence_id, first.final) == (b"a", shown, False)
         assert (last.message, last.final, last.code) == (None, True, 0)
+
+
+# -- models that generate ----------------------------------------------------------------------------------
+
+GREEDY = Sampling(samples=False, max_tokens=5)
+PARAMETERS = {"end_of_stream_token": "<end>"}
+
+
+def generating(method: str = STREAM, input: dict[str, bytes] | None = None, **fields: Any):
+    """What is asked for, and the encoder that has read it."""
+    given = {"text": b"hi", "max_new_tokens": b"5"} if input is None else input
+    if method == STREAM_2:
+        fields = {"sequence_id": "s", **fields}
+    operation, encoder = infer(method, model_name="m", input=given, **fields)
+    return operation.as_generate(operation.payload, PARAMETERS), encoder
+
+
+def text(word: str, finish: Finish | None = None) -> ResponsePart:
+    return ResponsePart(Generated((GeneratedChoice(0, word, (1,), finish=finish),)), final=finish is not None)
+
+
+AS_JSON = json.dumps({"text": "hi", "max_new_tokens": 5}).encode()
+
+
+@pytest.mark.parametrize(
+    "input",
+    [
+        {"text": b"hi", "max_new_tokens": b"5"},
+        {"data": AS_JSON},
+        {"body": AS_JSON},
+        {"text": b"hi", "max_new_tokens": b"5", START: b"true", END: b"true"},
+    ],
+)
+def test_inputs_are_the_fields_of_a_form_or_json(input: dict[str, bytes]) -> None:
+    for method, streams in ((PREDICT, False), (STREAM, True), (STREAM_2, True)):
+        expected = Generate(("hi",), sampling=GREEDY, streams=streams)
+        assert generating(method, input)[0] == expected
+
+
+def test_embeddings_are_an_input() -> None:
+    for given in ({"inputs_embeds": b"[[1, 2]]"}, {"data": b'{"inputs_embeds": [[1, 2]]}'}):
+        embeds = generating(PREDICT, given)[0].embeds
+        assert (embeds.tokens, embeds.width) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({}, "Exactly one of 'text'"),
+        ({"data": b"hello"}, "no JSON object"),
+        ({"data": b'{"text": "hi", "temprature": 1}'}, "temprature"),
+        ({"text": b"hi", "temprature": b"1"}, "temprature"),
+        ({"text": b"hi", "num_beams": b"4"}, "num_beams"),
+        ({"text": b"\xff"}, "not UTF-8"),
+        ({"text": b"hi", "data": b"{}"}, "'data'"),
+    ],
+)
+def test_what_is_no_request_to_generate_is_refused(given: dict[str, bytes], words: str) -> None:
+    for method in (PREDICT, STREAM):
+        operation, encoder = infer(method, model_name="m", input=given)
+        with pytest.raises(ServeError, match=words) as caught:
+            operation.as_generate(operation.payload, PARAMETERS)
+        answer = encoder.encode(ResponsePart(error=caught.value))
+        assert (answer.code, answer.details) == (status.INVALID_ARGUMENT, caught.value.message)
+
+
+def test_text_is_a_message_or_one_for_each_piece_and_the_end() -> None:
+    parts = [text(""), text("é"), text(""), text("z", Finish.EOS)]
+    for method in (STREAM, STREAM_2):
+        _, encoder = generating(method)
+        answers = [encoder.encode(part) for part in parts]
+        assert [each.final for each in answers] == [False, False, False, True]
+        pieces = [prediction(each) for each in answers if each.message is not None]
+        assert [piece.decode() for piece in pieces] == ["é", "z<end>"]
+    _, encoder = generating(PREDICT)
+    assert prediction(encoder.encode(text("éz", Finish.EOS))).decode() == "éz<end>"
+
+
+def test_texts_of_a_stream_of_requests_are_told_apart_by_their_ids() -> None:
+    parts = (text("a"), ResponsePart(error=ServeError(Code.MODEL_FAILED, "why")))
+    for own, given in (("s", None), ("", {"text": b"hi", START: b"true"})):
+        _, encoder = generating(STREAM_2, given, sequence_id=own)
+        messages = [
+            INFERENCE["PredictionResponse"].FromString(encoder.encode(part).message) for part in parts
+        ]
+        assert [message.sequence_id for message in messages] == [own, own]
+        assert [message.status.code for message in messages] == [0, status.UNAVAILABLE]
+
+
+def test_a_failure_in_mid_stream_is_that_of_any_model() -> None:
+    untold = ResponsePart(Generated((GeneratedChoice(0, finish=Finish.ERROR, error="why"),)))
+    lines = ["Prediction failed", f"{HTTP}InternalServerException"]
+    for failed in (ResponsePart(error=ServeError(Code.MODEL_FAILED, "why")), untold):
+        _, encoder = generating(STREAM)
+        assert prediction(encoder.encode(text("a"))) == b"a"
+        assert told(encoder.encode(failed)) == (status.UNAVAILABLE, lines)
 
 
 @pytest.mark.parametrize(
