@@ -41,5 +41,10 @@ def oddity(path: Path) -> str:
         return ""
 
 
+def lies_within(path: Path, folder: str | Path) -> bool:
+    """Tell whether a path lies in a folder once all links are followed, those of the folder's own name included."""
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+
+
 def _kind(mode: int) -> str:
     return next((kind for holds, kind in _KINDS if holds(mode)), "")

@@ -4,7 +4,6 @@ It returns an Output, None, or an async generator of Outputs, each of which is a
 `djl`, sections 3.2, 8.1, 8.4 and 8.5.
 """
 
-import asyncio
 import inspect
 import traceback
 from typing import Any, Optional
@@ -13,6 +12,7 @@ from trivium_child.adapter import Host, Send, Setup
 from trivium_child.djl import METHODS, DjlAdapter, failure_of, guarded, opening, pieces_of, words_of
 from trivium_child.djl_request import show, single
 from trivium_child.djl_result import closing, content_type_of, piece_of, whole
+from trivium_child.tasks import on_own_loop
 from trivium_child.values import END, Failure, Item, Outcome, Part, Raw
 
 
@@ -20,14 +20,8 @@ class AsyncDjlAdapter(DjlAdapter):
     """One handler, which has its initialisation and all its requests on one loop."""
 
     def __init__(self, setup: Setup, host: Host) -> None:
-        self.in_flight = int(setup.settings["in_flight"])
-        self.loop = asyncio.new_event_loop()
-        asyncio.set_event_loop(self.loop)  # for what user code makes while it is imported
-        try:
+        with on_own_loop(self, setup):
             super().__init__(setup, host)
-        except BaseException:
-            self.loop.close()
-            raise
 
     async def serve(self, item: Item, send: Send) -> Outcome:
         """See `Adapter`."""

@@ -5,15 +5,31 @@ keeps the loop from its other tasks. Each request gives its credit back with its
 """
 
 import asyncio
+import contextlib
 from functools import partial
 from time import monotonic
-from typing import Any, Callable, Deque, Dict, Optional, Set, Tuple
+from typing import Any, Callable, Deque, Dict, Iterator, Optional, Set, Tuple
 
 from trivium_child import frames
-from trivium_child.adapter import Adapter
+from trivium_child.adapter import Adapter, Setup
 from trivium_child.faults import fault
 from trivium_child.parts import CANCELLED, Parts
 from trivium_child.values import END, Failure, Item, Outcome, Payload
+
+
+@contextlib.contextmanager
+def on_own_loop(adapter: Adapter, setup: Setup) -> Iterator[None]:
+    """Have an adapter take as many requests at once as its settings say, on a loop of its own, which the block may use
+    to load user code. It is closed where that raises.
+    """
+    adapter.in_flight = int(setup.settings["in_flight"])
+    adapter.loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(adapter.loop)  # for what user code makes while it is imported
+    try:
+        yield
+    except BaseException:
+        adapter.loop.close()
+        raise
 
 
 class Tasks:

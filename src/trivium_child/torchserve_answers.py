@@ -6,6 +6,7 @@ own. A failure begins with the original's text, which the wire may keep to, and 
 
 import io
 import json
+import logging
 import sys
 import traceback
 from typing import Any, Dict, List
@@ -69,8 +70,11 @@ def elements_of(result: Any, count: int) -> List[Any]:
 
 
 def failure_of(error: Exception) -> Failure:
-    """Return what a handler raised, as every request of its batch gets it; the traceback goes to the log."""
+    """Return what a handler raised, as every request of its batch gets it; the traceback goes to the log, of what was
+    found wrong with its answer the sentence: clients may get the beginning alone.
+    """
     if isinstance(error, Failure):
+        logging.warning("%s", error.message)
         return error
     traceback.print_exception(type(error), error, error.__traceback__)
     from ts.utils.util import PredictionException

@@ -11,6 +11,7 @@ from collections import deque
 from typing import Any, Deque, Dict, List, Optional
 
 from trivium_child.adapter import Host, Send, Setup
+from trivium_child.tasks import on_own_loop
 from trivium_child.torchserve import TorchServeAdapter, id_of
 from trivium_child.torchserve_answers import answer_of, elements_of, failure_of
 from trivium_child.torchserve_rows import row_of
@@ -24,14 +25,8 @@ class AsyncTorchServeAdapter(TorchServeAdapter):
     """One handler, which has its initialisation and all its requests on one loop."""
 
     def __init__(self, setup: Setup, host: Host) -> None:
-        self.in_flight = int(setup.settings["in_flight"])
-        self.loop = asyncio.new_event_loop()
-        asyncio.set_event_loop(self.loop)  # for what user code makes while it is imported
-        try:
+        with on_own_loop(self, setup):
             super().__init__(setup, host)
-        except BaseException:
-            self.loop.close()
-            raise
 
     async def serve(self, item: Item, send: Send) -> Outcome:
         """See `Adapter`."""

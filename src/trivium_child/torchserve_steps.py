@@ -6,7 +6,6 @@ asks the handler what it says of itself is in no call with others: a handler may
 gone.
 """
 
-import traceback
 from collections import deque
 from typing import Any, Deque, Dict, List, Optional
 
@@ -94,8 +93,8 @@ class SteppingTorchServeAdapter(TorchServeAdapter):
             return [True] * len(elements)
         if len(criteria) != len(elements):
             raise Failure(
-                "context.stopping_criteria has %d entries for %d requests; it must have one for each, in order."
-                % (len(criteria), len(elements)),
+                "Prediction failed: context.stopping_criteria has %d entries for %d requests; it must have one for "
+                "each, in order." % (len(criteria), len(elements)),
                 status=503,
             )
         return [ends_request(criteria[i], element) for i, element in enumerate(elements)]
@@ -104,9 +103,8 @@ class SteppingTorchServeAdapter(TorchServeAdapter):
         try:
             answer = answer_of(element, running.processor)
         except Failure as failure:
-            traceback.print_exc()
             del self._running[running.item.number]
-            running.item.send(failure, final=True)
+            running.item.send(failure_of(failure), final=True)
             return
         running.parts += 1
         if is_last:

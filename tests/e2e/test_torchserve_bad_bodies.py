@@ -6,11 +6,16 @@ import json
 import socket
 from collections.abc import Iterator
 
+import grpc
 import pytest
 from tests.fixtures import models
 from tests.harness.raw_http import connect, get, post, read_answer
-from tests.harness.server_process import ServerProcess, serve_handlers, until, withstanding
+from tests.harness.server_process import SECONDS, ServerProcess, serve_handlers, until, withstanding
 from tests.harness.torchserve_command import TorchServeFolder
+from tests.harness.torchserve_management import INFERENCE
+
+from trivium.protocols.kserve.grpc import SCOPES as OPEN_INFERENCE
+from trivium.protocols.torchserve.grpc import PING, SCOPES, STREAM, STREAM_2
 
 TELLS = """
 import json
@@ -167,3 +172,47 @@ def test_a_client_that_leaves_in_the_middle_leaves_nothing(server: ServerProcess
         for request in (post(path, bytes(90_000)), sent(part(1), PARTS, path), get(path)):
             with connect(server.port) as plug:
                 plug.sendall(request[: len(request) // 2])
+
+
+# -- over gRPC ---------------------------------------------------------------------------------------------
+
+PACKAGE = "/org.pytorch.serve.grpc.openinference.GRPCInferenceService/"
+READ = ("ModelReady", "ModelMetadata", "ModelInfer")
+"""Those of TorchServe's open inference service whose messages have fields."""
+
+RPCS = [
+    *(method for method in SCOPES if method != PING),
+    *(PACKAGE + name for name in READ if f"/inference.GRPCInferenceService/{name}" in OPEN_INFERENCE),
+]
+NO_MESSAGES = (b"\xff", b"\x0a\xff\xff\xff\xff\x0f", bytes(range(256)), b"\x0b" * 2000, b"\x0a\x02x")
+
+
+@pytest.mark.parametrize("method", RPCS)
+def test_bytes_that_are_no_message_are_refused_by_each_rpc(server: ServerProcess, method: str) -> None:
+    with withstanding(server), grpc.insecure_channel(server.grpc_address) as channel:
+        for message in NO_MESSAGES:
+            code, text = ended(channel, method, message)
+            assert code is grpc.StatusCode.INVALID_ARGUMENT, (message, text)
+            assert "no message" in text or "The message is no" in text
+            assert method.rpartition("/")[2].removesuffix("2").removeprefix("Stream")[:7] in text
+
+
+def ended(channel: grpc.Channel, method: str, message: bytes) -> tuple[grpc.StatusCode, str]:
+    """How a call ends that sends this; of a stream of requests how its answer does: the call outlives it."""
+    try:
+        if method == STREAM_2:
+            call = channel.stream_stream(method, None, INFERENCE["PredictionResponse"].FromString)
+            (answer,) = call(iter([message]), timeout=SECONDS)
+            known = {code.value[0]: code for code in grpc.StatusCode}
+            return known[answer.status.code], answer.status.message
+        kind = channel.unary_stream if method == STREAM else channel.unary_unary
+        found = kind(method)(message, timeout=SECONDS)
+        pytest.fail(f"{method} has answered {list(found)!r}")
+    except grpc.RpcError as error:
+        return error.code(), error.details()
+
+
+def test_a_ping_has_no_fields_and_reads_none(server: ServerProcess) -> None:
+    with withstanding(server), grpc.insecure_channel(server.grpc_address) as channel:
+        for message in (b"", *NO_MESSAGES):
+            assert b"Healthy" in channel.unary_unary(PING)(message, timeout=SECONDS)

@@ -182,7 +182,17 @@ def test_a_taken_port_fails_both_starts_and_is_named(folder: TorchServeFolder, t
             assert f"127.0.0.1:{server.port('Metrics')} (metrics) is taken" in output
             assert not READY.search(output)
             assert not other.pid_file.exists()
-        assert ("TorchServe did not start" in output) is False
+        port = server.port("gRPC management")
+        file.write_text(file.read_text().replace("grpc_inference_port=0", f"grpc_inference_port={port}"))
+        file.write_text(file.read_text().replace(f":{server.port('Metrics')}", ":0"))
+        status, output = said(other, *words)
+        assert (status, f"127.0.0.1:{port} (gRPC) is taken" in output) == (1, True), output
+        assert "Choose another in the configuration" in output
+        assert not READY.search(output)
+        assert [
+            path.name for path in other.path.iterdir() if path.name.startswith(("trivium", ".model"))
+        ] == []
+        assert server.ask("Inference", "GET", "/ping").document == {"status": "Healthy"}
         status, output = said(other, "--stop")
         assert (status, output) == (0, "TorchServe is not currently running.\n")
 
@@ -596,9 +606,16 @@ def test_logs_lie_where_they_are_told_to_and_a_folder_that_cannot_be_is_no_end(
 
 def test_what_has_no_effect_is_told_at_the_start(folder: TorchServeFolder) -> None:
     words = ("--log-config", folder.configured(), "--plugins-path", "/x", "--workflow-store", folder.store)
-    with torchserve(folder, *words, text="number_of_netty_threads=7\n") as server:
+    lines = "job_queue_size=3\nnumber_of_netty_threads=7\njob_queue_size=4\n"
+    with torchserve(folder, *words, text=lines) as server:
         text = server.said()
-    for name in ("--log-config", "plugins_path", "workflow_store", "number_of_netty_threads=7"):
+    for name in (
+        "--log-config",
+        "plugins_path",
+        "workflow_store",
+        "number_of_netty_threads=7",
+        "job_queue_size",
+    ):
         assert re.search(rf"\[WARN \].*{re.escape(name)}", text), text
 
 

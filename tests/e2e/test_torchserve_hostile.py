@@ -21,6 +21,7 @@ MANIFEST = json.dumps(
     {"runtime": "python", "model": {"modelName": "evil", "modelVersion": "1.0", "handler": "handler.py"}}
 )
 GOOD = "def handle(data, context):\n    return data and [b'evil'] * len(data)\n"
+TEMPORARY = "temporary"
 LIMIT = 3_000_000
 """Bytes that are fetched for one model at most."""
 
@@ -130,6 +131,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, make in HOSTILE.items():
         (store / name).write_bytes(make())
     archive(root / "store2", "outside")
+    (store / "leads_out.mar").symlink_to(root / "store2" / "outside.mar")
+    (store / "leads_out").symlink_to(root / "store2")
+    (store / "leads_within.mar").symlink_to(store / "echo.mar")
+    (root / TEMPORARY).mkdir()
     return root
 
 
@@ -138,21 +143,27 @@ def server(place: Path, elsewhere: Web) -> Iterator[Managed]:
     site = elsewhere.url.replace(".", r"\.")
     words = ("--torchserve-allowed-urls", f"{site}/.*", "--fetch-from", elsewhere.url)
     words += ("--fetch-bytes", str(LIMIT), "--fetch-seconds", "3")
-    with managed(place / "log", place / "store", place / "store" / "echo.mar", *words) as serving:
+    variables = {"TMPDIR": str(place / TEMPORARY)}
+    with managed(
+        place / "log", place / "store", place / "store" / "echo.mar", *words, variables=variables
+    ) as serving:
         until(lambda: serving.predict("echo")[0] == 200, serving.process.said)
         yield serving
 
 
 def refused(server: Managed, url: str, place: Path) -> str:
-    """Register what is there; it must be refused, and leave nothing. Returns what is said."""
-    before = set(os.listdir(place)) | set(os.listdir(place / "store"))
+    """Register what is there; it must be refused, in the log with a reason, and leave nothing. Returns what is said."""
+    before = files(place)
+    logged = len(server.process.said())
     answer = server.manage("POST", "/models", params={"url": url, "initial_workers": 1})
     assert answer.status_code in (400, 404), (url, answer.text)
     assert answer.json()["code"] == answer.status_code
     assert server.names() == ["echo"], url
     assert server.predict("echo") == (200, "1.0:x")
     assert server.infer("GET", "/ping").json() == {"status": "Healthy"}
-    assert set(os.listdir(place)) | set(os.listdir(place / "store")) == before
+    until(lambda: files(place) == before, lambda: str(files(place) ^ before))
+    told = f"is answered with {answer.status_code}: "
+    until(lambda: told in server.process.said()[logged:], lambda: server.process.said()[logged:])
     assert not Path("/tmp/escaped-by-trivium-test.py").exists()
     return str(answer.json()["message"])
 
@@ -163,12 +174,11 @@ def test_a_hostile_archive_is_refused_by_name_and_by_url(
 ) -> None:
     for url in (name, f"{elsewhere.url}/{name}"):
         assert refused(server, url, place)
-    until(lambda: not unpacked(place), lambda: str(unpacked(place)))
 
 
-def unpacked(place: Path) -> list[str]:
-    """Files of hostile archives that lie about."""
-    return [str(path) for path in place.rglob("*") if path.name in ("escaped.py", "zeros")]
+def files(place: Path) -> set[str]:
+    """All that lies there: in the store, beside it, and in the folder for temporary files."""
+    return {str(path.relative_to(place)) for path in place.rglob("*")}
 
 
 @pytest.mark.parametrize(
@@ -227,6 +237,9 @@ def test_what_a_url_leads_to_is_bounded_and_judged_again(
         "./../store/../store2/outside.mar",
         "\u2024\u2024/store2/outside.mar",
         "..\\store2\\outside.mar",
+        "leads_out.mar",
+        "leads_out",
+        "{store}/leads_out/outside.mar",
     ],
 )
 def test_a_name_or_url_in_disguise_opens_nothing(
@@ -235,6 +248,13 @@ def test_a_name_or_url_in_disguise_opens_nothing(
     host = elsewhere.url.removeprefix("http://")
     asked = url.format(site=elsewhere.url, host=host, store=place / "store")
     assert refused(server, asked, place)
+
+
+def test_a_link_that_stays_in_the_store_is_a_model_of_it(server: Managed) -> None:
+    asked = "/models?url=leads_within.mar&model_name=linked&initial_workers=1"
+    assert server.status("POST", asked)[0] == 200
+    assert server.predict("linked") == (200, "1.0:x")
+    assert server.status("DELETE", "/models/linked")[0] == 200
 
 
 def test_what_is_allowed_is_still_fetched(server: Managed, elsewhere: Web) -> None:

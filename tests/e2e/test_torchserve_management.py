@@ -160,6 +160,7 @@ def test_a_registration_that_fails_leaves_nothing_behind(
 
 def test_of_a_hundred_registrations_of_one_name_one_is_taken(server: Managed) -> None:
     start = threading.Barrier(100)
+    workers = len(server.process.workers())
 
     def register(_: int) -> tuple[int, str]:
         start.wait()
@@ -172,7 +173,13 @@ def test_of_a_hundred_registrations_of_one_name_one_is_taken(server: Managed) ->
         (409, "Model version 1.0 is already registered for model once"): 99,
     }
     assert server.predict("once") == (200, "1.0:x")
+    assert server.predict("echo") == (200, "1.0:x")
+    assert [len(server.describe("once/all")), server.names().count("once")] == [1, 1]
+    told = "register 'other.mar' is answered with 409: Model 'once' version 1.0 is registered already. Unregister it"
+    until(lambda: server.process.said().count(told) == 99, server.process.said)
     assert server.status("DELETE", "/models/once")[0] == 200
+    until(lambda: len(server.process.workers()) == workers, server.process.said)
+    assert server.infer("GET", "/ping").json() == {"status": "Healthy"}
 
 
 @pytest.mark.parametrize(
@@ -299,6 +306,36 @@ def test_unregistering_during_a_load_leaves_nothing(server: Managed, store: Path
     assert ended[0] == 200, ended
     assert "gone" not in server.names()
     assert server.predict("gone")[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "answer", "workers"),
+    [
+        ("late?min_worker=2&synchronous=true", (200, "Workers scaled to 2 for model: late"), 2),
+        ("late?min_worker=0&synchronous=true", (200, "Workers scaled to 0 for model: late"), 0),
+        ("late/1.0?min_worker=2", (202, "Processing worker updates..."), 2),
+        (
+            "late/1.0/set-default",
+            (200, 'Default version successfully updated for model "late" to "1.0"'),
+            1,
+        ),
+    ],
+)
+def test_a_change_during_a_load_is_made_once_it_is_through(
+    server: Managed, store: Path, path: str, answer: tuple[int, str], workers: int
+) -> None:
+    archive(store, "late", code=SLOW_START + ECHO)
+    with ThreadPoolExecutor(1) as thread:
+        loading = thread.submit(server.status, "POST", "/models?url=late.mar&initial_workers=1")
+        until(lambda: "late" in server.names() or loading.done(), server.process.said)
+        assert server.predict("echo") == (200, "1.0:x")
+        assert server.status("PUT", f"/models/{path}") == answer
+        assert loading.result(60) == (200, 'Model "late" Version: 1.0 registered with 1 initial workers')
+    until(lambda: len(server.describe("late")[0]["workers"]) == workers, server.process.said)
+    assert server.predict("late")[0] == (200 if workers else 503)
+    assert server.infer("GET", "/ping").json() == {"status": "Healthy"}
+    assert server.status("DELETE", "/models/late")[0] == 200
+    assert "late" not in server.names()
 
 
 def test_scaling_to_0_and_back_loses_no_request_that_was_let_in(server: Managed) -> None:

@@ -19,11 +19,13 @@ from tests.harness.torchserve_command import (
 )
 
 from trivium import app
+from trivium.protocols.torchserve.grpc import STREAM
 from trivium.protocols.torchserve.management_routes import ENDPOINTS as MANAGEMENT
 from trivium.protocols.torchserve.routes import ENDPOINTS as INFERENCE
 from trivium.types.listeners import Listener, Role, Transport, is_below
 
 ECHO = "def handle(data, context):\n    return data and [bytes(row['body'], 'utf-8') for row in data]\n"
+PRINTS = "def handle(data, context):\n    print(data, flush=True)\n    return data and [b'hi'] * len(data)\n"
 PROFILE = app.PROFILES["torchserve-command"]
 APIS = {
     "HTTP": "Inference",
@@ -203,10 +205,11 @@ def test_each_rpc_with_no_key_the_other_ports_and_a_wrong_one(folder: TorchServe
 
 def test_at_an_address_for_both_models_are_managed_by_their_own_key_alone(folder: TorchServeFolder) -> None:
     folder.model("one", ECHO)
+    folder.model("token", ECHO)
     (port, rpc_port) = (free_port(), free_port())
     text = f"inference_address=http://127.0.0.1:{port}\nmanagement_address=http://127.0.0.1:{port}\n"
     text += f"grpc_inference_port={rpc_port}\ngrpc_management_port={rpc_port}\n"
-    with torchserve(folder, "--models", "one", "--enable-model-api", text=text):
+    with torchserve(folder, "--models", "one", "token", "--enable-model-api", text=text):
         infer, manage = bearer(folder.key("inference")).encode(), bearer(folder.key("management")).encode()
 
         def predicted() -> int:
@@ -223,6 +226,9 @@ def test_at_an_address_for_both_models_are_managed_by_their_own_key_alone(folder
         assert is_refused(ask(port, get("/token?type=inference", infer)))
         assert ask(port, get("/token?type=inference", bearer(folder.key("API")).encode())).status == 200
         assert predicted_with(port, folder.key("inference")) == 200
+        until(lambda: predicted_with(port, folder.key("inference"), "/token/predict") == 200, lambda: "")
+        for each in ("management", "API"):
+            assert predicted_with(port, folder.key(each), "/token/predict") == 400
         for method, kind in rpcs(listeners(Transport.GRPC)[0]).items():
             if "openinference" in method or method.startswith("/inference."):
                 continue  # switched off
@@ -238,16 +244,16 @@ def rows_of(table: object) -> list[tuple[str, str]]:
     return [(row.method, re.sub(r"{(\w+)}", r"\1", row.path)) for row in table]
 
 
-def predicted_with(port: int, key: str) -> int:
+def predicted_with(port: int, key: str, path: str = "/predictions/one") -> int:
     fields = bearer(key).encode() + b"Content-Type: text/plain\r\n"
-    return ask(port, post("/predictions/one", b"x", fields)).status
+    return ask(port, post(path, b"x", fields)).status
 
 
 # -- keys that are none ------------------------------------------------------------------------------------
 
 
 def test_keys_that_are_none_open_nothing_and_stop_nothing(folder: TorchServeFolder) -> None:
-    folder.model("one", ECHO)
+    folder.model("one", PRINTS)
     with torchserve(folder, "--models", "one", text="") as server:
         key = folder.key("inference")
         port = server.port("Inference")
@@ -292,7 +298,32 @@ def test_keys_that_are_none_open_nothing_and_stop_nothing(folder: TorchServeFold
                 assert caught.value.code() in (*expected, grpc.StatusCode.UNAVAILABLE), shown[:20]
             call(b"", metadata=[("authorization", f"Bearer {key}")], timeout=SECONDS)
         assert server.predict("one", b"hi", bearer(key)).body == b"hi"
-    assert_no_key_in_logs(folder, server, [key])
+        show_keys_where_none_belong(server, folder)
+    keys = [folder.key(each) for each in ("inference", "management", "API")]
+    assert_no_key_in_logs(folder, server, keys)
+    text = (folder.path / "logs" / "access_log.log").read_text()
+    assert text.count("(a key)") >= 3 * (2 * 10 + 1)
+    assert "bytearray(b'(a key)')" in (folder.path / "logs" / "model_log.log").read_text()
+
+
+def show_keys_where_none_belong(server: TorchServeProcess, folder: TorchServeFolder) -> None:
+    """In queries and paths of requests that are let in and that are not, with every key."""
+    inference, management = bearer(folder.key("inference")), bearer(folder.key("management"))
+    for each in ("inference", "management", "API"):
+        key = folder.key(each)
+        encoded = "".join(f"%{ord(sign):02X}" for sign in key)
+        for shown in (key, encoded):
+            for api, path, right in (
+                ("Inference", f"/predictions/one?token={shown}", inference),
+                ("Inference", f"/one/predict?token={shown}", inference),  # which the handler sees
+                ("Management", f"/models/{shown}?key={shown}", management),
+                ("Management", f"/models?url={shown}.mar&model_name={shown}", management),
+            ):
+                assert server.ask(api, "GET", path).status == 400
+                assert server.ask(api, "GET", path, fields=right).status in (200, 404)
+        with grpc.insecure_channel(f"127.0.0.1:{server.port('gRPC inference')}") as channel:
+            with pytest.raises(grpc.RpcError):
+                channel.unary_unary(f"/any.Service/{key}")(b"", timeout=SECONDS)
 
 
 def assert_no_key_in_logs(folder: TorchServeFolder, server: TorchServeProcess, keys: list[str]) -> None:
@@ -322,6 +353,7 @@ def test_a_key_that_ends_while_a_stream_runs_lets_that_finish_and_no_other_begin
         "def handle(data, context):\n    if not data:\n        return None\n"
         "    send(['a'], context.request_ids, 'ok', 200, context)\n"
         f"    while not os.path.exists({str(gate)!r}):\n        time.sleep(0.005)\n    return ['b']\n",
+        "minWorkers: 2\nmaxWorkers: 2\n",
     )
     with torchserve(folder, "--models", "streams", text="token_expiration_min=0.2\n") as server:
         key = folder.key("inference")
@@ -333,15 +365,24 @@ def test_a_key_that_ends_while_a_stream_runs_lets_that_finish_and_no_other_begin
         )
         assert folder.key("inference") != key
         key = folder.key("inference")
-        with connect(server.port("Inference")) as stream:
+        address = f"127.0.0.1:{server.port('gRPC inference')}"
+        with connect(server.port("Inference")) as stream, grpc.insecure_channel(address) as channel:
             stream.sendall(get("/predictions/streams", bearer(key).encode()))
             until_received(stream, b"\r\na\r\n")
+            rpc, right = channel.unary_stream(STREAM), [("authorization", f"Bearer {key}")]
+            parts = rpc(b"\x0a\x07streams", metadata=right, timeout=SECONDS)
+            assert b"a" in next(parts)
             until(
                 lambda: is_refused(ask(server.port("Inference"), get("/ping", bearer(key).encode()))),
                 server.said,
             )
+            with pytest.raises(grpc.RpcError) as caught:
+                next(rpc(b"\x0a\x07streams", metadata=right, timeout=SECONDS))
+            assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
             gate.touch()
             until_received(stream, b"\r\nb\r\n0\r\n\r\n")
+            assert b"b" in next(parts)
+            assert list(parts) == []
         assert (
             ask(server.port("Management"), get("/token?type=inference", bearer(api).encode())).status == 200
         )

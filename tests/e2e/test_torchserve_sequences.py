@@ -64,6 +64,8 @@ def handle(data, context):
                 STOPPED.add(names[i])
             if TEXT[ids[i]] == "over":
                 context.set_response_header(i, context.header_key_sequence_end, names[i])
+            if TEXT[ids[i]] == "strange":
+                context.set_response_header(i, context.header_key_sequence_end, "nobody;;one more, ")
     ends = [name in STOPPED or TEXT[each] != "stream" for each, name in zip(ids, names)]
     context.stopping_criteria = [lambda _, end=end: end for end in ends]
     answers = ["%s," % TEXT[each] for each in ids]
@@ -245,6 +247,7 @@ def test_a_sequence_whose_worker_dies_begins_anew(server: Managed) -> None:
     )  # its state is gone, and not that of those at the other worker
     for name in beside:
         assert total(server, "adds", 1, name) == (1 if pids[name] == dead else 4)
+    assert server.infer("GET", "/ping").json() == {"status": "Healthy"}
 
 
 def test_a_client_that_leaves_takes_its_request_and_not_its_sequence(server: Managed, tmp_path: Path) -> None:
@@ -274,6 +277,25 @@ def test_a_request_stops_the_stream_of_another_in_its_sequence(server: Managed) 
         assert requests.post(url, b"over", headers={ID: "two"}, timeout=60).text == "over,"
         assert set(two.content.split(b",")) <= {b"stream", b""}
     assert requests.post(url, b"x", headers={ID: "three"}, timeout=60).text == "x,"
+    for name in ("one", "three"):
+        assert requests.post(url, b"over", headers={ID: name}, timeout=60).text == "over,"
+
+
+def test_the_end_of_a_sequence_that_there_is_not_is_nobodys(server: Managed) -> None:
+    url = f"{server.process.url}/predictions/streams"
+
+    def asked(text: bytes, name: str) -> tuple[int, str]:
+        answer = requests.post(url, text, headers={ID: name}, timeout=60)
+        return answer.status_code, answer.text
+
+    with requests.post(url, b"stream", headers={ID: "one"}, stream=True, timeout=60) as one:
+        assert next(one.iter_content(7)) == b"stream,"
+        assert asked(b"strange", "two") == (200, "strange,")
+        assert asked(b"x", "three")[0] == 503  # neither of the two has ended
+        assert asked(b"over", "two") == (200, "over,")
+        assert asked(b"over", "one") == (200, "over,")
+        assert set(one.content.split(b",")) <= {b"stream", b""}
+    assert asked(b"over", "three") == (200, "over,")
 
 
 def test_a_stream_of_requests_over_grpc_is_a_sequence(server: Managed) -> None:

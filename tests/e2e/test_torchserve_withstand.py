@@ -181,18 +181,20 @@ def test_a_key_that_cannot_be_renewed_stays_the_key(folder: TorchServeFolder, di
         server.await_line(READY)
         place = Path(f"/proc/{server.process.pid}/cwd")
         keys = json.loads((place / "key_file.json").read_text())
-        bearer = {name: f"Authorization: Bearer {row['key']}\r\n" for name, row in keys.items()}
-        server.serves("one", bearer["inference"])
+        rights = {name: bearer(row["key"]) for name, row in keys.items()}
+        server.serves("one", rights["inference"])
         # Of two pages one was free, and the keys have it.
-        answer = server.ask("Management", "GET", "/token?type=inference", fields=bearer["API"])
+        answer = server.ask("Management", "GET", "/token?type=inference", fields=rights["API"])
         assert answer.status >= 400, answer
-        assert answer.document["message"]
-        assert server.predict("one", b"hi", bearer["inference"]).body == b"hi"
+        assert "No space left on device" in answer.document["message"]
+        told = "The key of inference stays as it was: The keys cannot be written to"
+        until(lambda: told in server.said(), server.said)
+        assert server.predict("one", b"hi", rights["inference"]).body == b"hi"
         assert json.loads((place / "key_file.json").read_text()) == keys
         assert sorted(path.name for path in place.iterdir()) == ["key_file.json", "logs", "taken"]
         (place / "taken").unlink()
-        assert server.ask("Management", "GET", "/token?type=inference", fields=bearer["API"]).status == 200
-        assert server.predict("one", b"hi", bearer["inference"]).status == 400
+        assert server.ask("Management", "GET", "/token?type=inference", fields=rights["API"]).status == 200
+        assert server.predict("one", b"hi", rights["inference"]).status == 400
         server.signal(signal.SIGTERM)
         assert server.wait() == 0
 
@@ -251,23 +253,29 @@ STREAMS = (
 )
 
 
-def test_a_signal_finishes_streams_and_gives_up_registrations_and_downloads(folder: TorchServeFolder) -> None:
+def test_a_signal_finishes_streams_and_gives_up_registrations_downloads_and_renewals(
+    folder: TorchServeFolder,
+) -> None:
     gate = folder.path / "gate"
     folder.model("streams", STREAMS.replace("GATE", repr(str(gate))))
     folder.model("hangs", "import time\nprint('I begin', flush=True)\ntime.sleep(600)\n")
     stop = threading.Event()
     with web({"/drips.mar": dripping(stop)}) as site, ThreadPoolExecutor(4) as threads:
-        text = "disable_token_authorization=true\nenable_model_api=true\n"
-        text += f"allowed_urls={site.url.replace('.', '[.]')}/.*\ntrivium_fetch_from={site.url}\n"
+        text = f"enable_model_api=true\nallowed_urls={site.url.replace('.', '[.]')}/.*\n"
+        text += f"trivium_fetch_from={site.url}\n"
         variables = {"TRIVIUM_DRAIN_TIMEOUT": "2"}
         with torchserve(folder, "--models", "streams", text=text, variables=variables, status=1) as server:
             until(lambda: "Model streams loaded" in server.said(), server.said)
+            first = folder.key("inference")
             with connect(server.port("Inference")) as stream:
-                stream.sendall(get("/predictions/streams"))
+                stream.sendall(get("/predictions/streams", bearer(first).encode()))
                 received(stream, b"\r\na\r\n")
+                right = bearer(folder.key("management"))
                 urls = (f"{site.url}/drips.mar", "hangs")
-                asked = [threads.submit(_registered, server, url) for url in urls]
+                asked = [threads.submit(_registered, server, url, right) for url in urls]
+                renewed = threads.submit(_renewals, server, bearer(folder.key("API")))
                 until(lambda: "/drips.mar" in site.asked and "I begin" in server.said(), server.said)
+                until(lambda: folder.key("inference") != first, server.said)
                 family = server.process.children(recursive=True)
                 server.signal(signal.SIGTERM)
                 until(lambda: _refuses(server.port("Inference")), server.said)
@@ -276,18 +284,38 @@ def test_a_signal_finishes_streams_and_gives_up_registrations_and_downloads(fold
                 assert server.wait() == 1
             for each in asked:
                 assert each.result(SECONDS) in (None, 400, 404, 500, 503), server.said()
+            assert renewed.result(SECONDS) <= {200, 503}
             assert "cut off: POST /models" in server.said()
             until(lambda: not any(each.is_running() for each in family), server.said)
             assert server.said().splitlines()[-1].endswith("Torchserve stopped.")
         stop.set()
-    assert not [path for path in folder.path.iterdir() if path.name.startswith("trivium")]
-    assert not folder.pid_file.exists()
+    assert json.loads((folder.path / "key_file.json").read_text()).keys() == {
+        "inference",
+        "management",
+        "API",
+    }
+    left = {path.name for path in folder.path.iterdir()}
+    assert left == {"gate", "given.properties", "key_file.json", "log", "logs", "store"}
 
 
-def _registered(server: TorchServeProcess, url: str) -> int | None:
+def bearer(key: str) -> str:
+    return f"Authorization: Bearer {key}\r\n"
+
+
+def _renewals(server: TorchServeProcess, right: str) -> set[int]:
+    """Renew the key of inference until nobody answers any more; returns the statuses."""
+    found = set()
+    with contextlib.suppress(OSError, AssertionError):
+        while True:
+            found.add(server.ask("Management", "GET", "/token?type=inference", fields=right).status)
+    return found
+
+
+def _registered(server: TorchServeProcess, url: str, right: str) -> int | None:
     """The status of a registration; None where the connection ended without an answer."""
+    path = f"/models?url={url}&model_name=late&initial_workers=1"
     try:
-        return server.ask("Management", "POST", f"/models?url={url}&model_name=late&initial_workers=1").status
+        return server.ask("Management", "POST", path, fields=right).status
     except (OSError, AssertionError, ValueError, IndexError):
         return None
 

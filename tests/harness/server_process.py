@@ -176,9 +176,13 @@ def running(
 
 
 @contextlib.contextmanager
-def serve_handlers(log: Path, *words: str | Path) -> Iterator[ServerProcess]:
+def serve_handlers(
+    log: Path, *words: str | Path, variables: Mapping[str, str] | None = None
+) -> Iterator[ServerProcess]:
     """`trivium serve WORDS`, whose log may hold the tracebacks of handlers; it must leave well, with no worker left."""
-    with started(log, *COMMAND, "serve", "--http-port", "0", "--grpc-port", "0", *words) as process:
+    given = {**environment(), **(variables or {})}
+    words = ("--http-port", "0", "--grpc-port", "0", *words)
+    with started(log, *COMMAND, "serve", *words, variables=given) as process:
         serving = ServerProcess(process, log)
         yield serving
         family = serving.process.children(recursive=True)

@@ -195,7 +195,10 @@ def managed_by(process: ServerProcess) -> Managed:
 
 
 @contextlib.contextmanager
-def managed(log: Path, store: Path, *words: str | Path) -> Iterator[Managed]:
+def managed(
+    log: Path, store: Path, *words: str | Path, variables: Mapping[str, str] | None = None
+) -> Iterator[Managed]:
     """Serve what the words name, and let models of the store be registered."""
-    with serve_handlers(log, *OPTIONS, "--torchserve-model-store", store, *words) as process:
+    words = (*OPTIONS, "--torchserve-model-store", store, *words)
+    with serve_handlers(log, *words, variables=variables) as process:
         yield managed_by(process)

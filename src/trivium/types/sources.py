@@ -26,7 +26,8 @@ class ModelSource:
     `uri` is a path of this machine, or a URI of what is to be fetched. `name` and `version` are empty where the files
     decide, as `engine` is; `devices` names where its instances go. With `is_named_after_uri` nobody has chosen the name
     and files that name their model go before it. The settings `over` lie over those of the files (a registration
-    request, a query), those `under` lie under them (an environment, a server's defaults).
+    request, a query), those `under` lie under them (an environment, a server's defaults). A path has to lie in the
+    folder `within`, wherever links lead; empty: anywhere.
     """
 
     uri: str
@@ -37,6 +38,7 @@ class ModelSource:
     over: Mapping[str, SourceSetting] = field(default_factory=dict)
     under: Mapping[str, SourceSetting] = field(default_factory=dict)
     is_named_after_uri: bool = field(default=False, compare=False)
+    within: str = ""
 
     @property
     def is_remote(self) -> bool:

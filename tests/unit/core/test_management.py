@@ -142,6 +142,48 @@ def test_without_waiting_it_loads_behind_the_answer():
     played(play)
 
 
+def test_who_changes_what_is_being_loaded_waits_for_that():
+    async def play(stage):
+        gate = stage.gate("open", "2")
+        path = stage.bring(spec("n", "2"))
+        registered = asyncio.ensure_future(stage.server.register(path, wait=False))
+        await gate.reached()
+        await stage.server.execute(Scale("n", 2, 2, wait=False))  # nobody waits for it
+        changes = [
+            asyncio.ensure_future(each)
+            for each in (stage.server.scale("n", 3), stage.server.set_default("n", "2"))
+        ]
+        await stage.server.scale("m", 2)  # others wait for nothing
+        assert not any(each.done() for each in changes)
+        gate.open()
+        await asyncio.gather(registered, *changes)
+        (group,) = stage.server.describe("n").groups
+        assert (group.minimum, group.maximum, await stage.stamp("n")) == (3, 3, 2)
+
+    played(play)
+
+
+def test_a_change_of_what_then_does_not_load_is_refused_as_if_it_had_never_been():
+    async def play(stage):
+        stage.engine.faults["2"] = FAULT
+        gate = stage.gate("open", "2")
+        registered = asyncio.ensure_future(stage.server.register(stage.bring(spec("n", "2"))))
+        await gate.reached()
+        behind = await stage.server.execute(Scale("n", 2, 2, wait=False))
+        assert [row.state for row in behind.answer.versions] == [VersionState.LOADING]
+        changes = [
+            asyncio.ensure_future(refusal(each))
+            for each in (stage.server.scale("n", 3), stage.server.set_default("n", "2"))
+        ]
+        await asyncio.sleep(0)
+        gate.open()
+        assert (await refusal(registered)).code is Code.LOAD_FAILED
+        assert [(await each).code for each in changes] == [Code.NOT_FOUND] * 2
+        assert await stage.stamp() == 1
+
+    played(play)
+
+
 def test_without_waiting_what_fails_stays_known_as_failed():
     async def play(stage):
         stage.engine.faults["9"] = FAULT

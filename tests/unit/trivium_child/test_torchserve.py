@@ -256,13 +256,20 @@ def test_a_torch_tensor(stage: TorchServeChildHarness) -> None:
         ("again(context)", "unsupported", "continuous batching", None),
     ],
 )
-def test_failures_are_the_whole_batch_s(
-    stage: TorchServeChildHarness, text: str, code: str, words: str, status: int | None
+def test_failures_are_the_whole_batch_s_and_told_in_the_log(
+    stage: TorchServeChildHarness,
+    text: str,
+    code: str,
+    words: str,
+    status: int | None,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     outcomes = stage.load(FAILING + returning(text)).run([stage.item(), stage.item()])
     for found in failures(outcomes):
         assert (found[0], found[2]) == (code, status)
         assert found[1].startswith(words) or words == "continuous batching"
+    assert outcomes[0].message in caplog.messages or "Traceback" in capsys.readouterr().err
 
 
 def test_criteria_that_are_all_met(stage: TorchServeChildHarness) -> None:

@@ -113,13 +113,16 @@ def test_what_is_raised_ends_the_requests_of_the_step_and_the_next_are_served(
         ("[object()]", "Unsupported model output data type"),
     ],
 )
-def test_what_a_step_returns(stage: TorchServeChildHarness, body: str, text: str | None) -> None:
+def test_what_a_step_returns(
+    stage: TorchServeChildHarness, body: str, text: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
     code = f"def handle(data, context):\n    if data is None:\n        return None\n    return {body}\n"
     adapter = stepping(stage, code)
     item = add(adapter, stage, 1, "a")
     adapter.step()
     (outcome,) = told(stage, item)
     assert outcome == "x" if text is None else text in outcome.message
+    assert text is None or text == "not callable" or outcome.message in caplog.messages
     assert adapter.step() is None
 
 

@@ -45,6 +45,7 @@ from trivium.codecs.visible_text import visible
 from trivium.devices import count_gpus
 from trivium.dialects.torchserve.original import SERVER_VERSION
 from trivium.dialects.torchserve.tokens import Tokens
+from trivium.files import open_file
 from trivium.types.errors import ConfigError, ServeError
 
 ALREADY = "TorchServe is already running, please use torchserve --stop to stop TorchServe."
@@ -168,7 +169,7 @@ def read_properties(file: Path | None) -> Properties | None:
     if file is None:
         return None
     try:
-        with file.open("rb") as opened:
+        with open_file(file) as opened:
             return read(str(file), opened.read(MAX_BYTES + 1))
     except OSError as error:
         raise Refused(f"{file}: {error.strerror}. Give a file that can be read.") from error
@@ -192,8 +193,11 @@ def serve(options: argparse.Namespace, environment: Mapping[str, str], file: Pid
         ends.callback(file.release)
         _say(options, prepared, logs.fault)
         forget_variables(settings.sources.text("blacklist_env_vars"))
+        tokens = _tokens(settings)
+        if tokens is not None:
+            logs.mask.hide = tokens.hidden
         services = LifeServices(
-            _tokens(settings),
+            tokens,
             None if options.no_config_snapshots else snapshot_folder(environment),
             partial(_announce, options.ready_descriptor),
             ends.close,

@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -70,10 +71,21 @@ class _Seconds:
 _second = _Seconds()
 
 
+class LineMask:
+    """Takes out of every line what no log may show: `hide` returns a text without that, once it is known."""
+
+    def __init__(self) -> None:
+        self.hide: Callable[[str], str] = str
+
+    def __call__(self, text: str) -> str:
+        return self.hide(text)
+
+
 class TorchServeFormatter(VisibleFormatter):
     """Formats records as the original's lines."""
 
-    def __init__(self) -> None:
+    def __init__(self, mask: LineMask) -> None:
+        self._mask = mask
         super().__init__("%(asctime)s [%(levelname)-5s] %(threadName)s %(name)s - %(message)s")
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
@@ -90,7 +102,7 @@ class TorchServeFormatter(VisibleFormatter):
         if isinstance(line, WorkerLine):
             shown.threadName = f"{worker_name(line.instance)}-{line.stream}"
             shown.name, shown.msg, shown.args = _WORKER_LOGGER, line.text, None
-        return super().format(shown)
+        return self._mask(super().format(shown))
 
 
 class DiskFault:
@@ -112,10 +124,10 @@ class DiskFault:
 class FileHandler(LogHandler):
     """Writes records into a file, and says on the console where that fails."""
 
-    def __init__(self, path: Path, say: Callable[[str], None]) -> None:
+    def __init__(self, path: Path, say: Callable[[str], None], mask: LineMask) -> None:
         self._fault = DiskFault(path.name, say)
         super().__init__(str(path), ROTATION)
-        self.setFormatter(TorchServeFormatter())
+        self.setFormatter(TorchServeFormatter(mask))
 
     def lost(self, lines: int, why: str) -> bytes:
         """See `LogHandler`; it is tried at each line whether the file can be written again."""
@@ -129,9 +141,15 @@ class LineLog:
     """
 
     def __init__(
-        self, path: Path | None, say: Callable[[str], None], name: str = "", others: Sequence[LogHandler] = ()
+        self,
+        path: Path | None,
+        say: Callable[[str], None],
+        mask: LineMask,
+        name: str = "",
+        others: Sequence[LogHandler] = (),
     ) -> None:
         """OSError where it cannot be opened."""
+        self._mask = mask
         self._name = name
         self._others = others
         self._lines: list[tuple[str, str]] = []
@@ -142,7 +160,7 @@ class LineLog:
 
     def add(self, text: str, seconds: float | None = None) -> None:
         """Take a line of this moment, or of another in seconds of the epoch."""
-        self._lines.append((moment(time.time() if seconds is None else seconds), text))
+        self._lines.append((moment(time.time() if seconds is None else seconds), self._mask(text)))
         if len(self._lines) >= _LINES_AT_A_TIME:
             self.flush()
 
@@ -173,11 +191,14 @@ class LineLog:
 
 @dataclass(frozen=True, slots=True)
 class TorchServeLogs:
-    """Holds the logs that are written line by line, and what is to be said of files that there are not."""
+    """Holds the logs that are written line by line, what is taken out of the lines of all, and what is to be said of
+    files that there are not.
+    """
 
     access: LineLog
     server_metrics: LineLog
     model_metrics: LineLog
+    mask: LineMask
     fault: str = ""
 
     def flush(self) -> None:
@@ -234,8 +255,9 @@ def begin_logs(logs: Path, metrics: Path, level: str) -> TorchServeLogs:
     """Log to the console, and to files in these folders, which are made."""
     root = logging.getLogger()
     root.setLevel(level.upper())
+    mask = LineMask()
     console = LogHandler()
-    console.setFormatter(TorchServeFormatter())
+    console.setFormatter(TorchServeFormatter(mask))
     root.addHandler(console)
 
     def say(text: str) -> None:
@@ -244,23 +266,29 @@ def begin_logs(logs: Path, metrics: Path, level: str) -> TorchServeLogs:
 
     faults: list[str] = []
     others: list[LogHandler] = [console]
-    has_files = _made(logs, "LOG_LOCATION", faults) and _log_to_files(root, logs, say, faults, others)
+    make = partial(FileHandler, say=say, mask=mask)
+    has_files = _made(logs, "LOG_LOCATION", faults) and _log_to_files(root, logs, make, faults, others)
     has_metrics = _made(metrics, "METRICS_LOCATION", faults)
     access, of_server, of_models = (
-        _opened(path if is_there else None, name, say, variable, faults, others)
+        _opened(
+            path if is_there else None,
+            partial(LineLog, say=say, mask=mask, name=name, others=others),
+            variable,
+            faults,
+        )
         for path, is_there, name, variable in (
             (logs / ACCESS_LOG, has_files, "ACCESS_LOG", "LOG_LOCATION"),
             (metrics / SERVER_METRICS, has_metrics, "TS_METRICS", "METRICS_LOCATION"),
             (metrics / MODEL_METRICS, has_metrics, "MODEL_METRICS", "METRICS_LOCATION"),
         )
     )
-    return TorchServeLogs(access, of_server, of_models, " ".join(dict.fromkeys(faults)))
+    return TorchServeLogs(access, of_server, of_models, mask, " ".join(dict.fromkeys(faults)))
 
 
 def _log_to_files(
     root: logging.Logger,
     folder: Path,
-    say: Callable[[str], None],
+    make: Callable[[Path], FileHandler],
     faults: list[str],
     others: list[LogHandler],
 ) -> bool:
@@ -268,7 +296,7 @@ def _log_to_files(
     where they cannot be opened.
     """
     try:
-        everything, of_models = (FileHandler(folder / name, say) for name in (SERVER_LOG, MODEL_LOG))
+        everything, of_models = (make(folder / name) for name in (SERVER_LOG, MODEL_LOG))
     except OSError as error:
         faults.append(_unwritable(error, folder, "LOG_LOCATION"))
         return False
@@ -289,18 +317,13 @@ def _made(folder: Path, variable: str, faults: list[str]) -> bool:
 
 
 def _opened(
-    path: Path | None,
-    name: str,
-    say: Callable[[str], None],
-    variable: str,
-    faults: list[str],
-    others: Sequence[LogHandler],
+    path: Path | None, make: Callable[[Path | None], LineLog], variable: str, faults: list[str]
 ) -> LineLog:
     try:
-        return LineLog(path, say, name, others)
+        return make(path)
     except OSError as error:
         faults.append(_unwritable(error, cast(Path, path), variable))
-        return LineLog(None, say, name, others)
+        return make(None)
 
 
 def _unwritable(error: OSError, folder: Path, variable: str) -> str:

@@ -46,7 +46,8 @@ class PidFile:
     def look(self) -> PidRecord:
         """Say whether a server runs, without changing anything. Raises INVALID for a file that cannot be read."""
         try:
-            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            # A named pipe is not waited for: it holds no number, and so is an orphan.
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         except FileNotFoundError:
             return PidRecord(PidState.ABSENT)
         except OSError as error:

@@ -17,8 +17,9 @@ from trivium.config.loading import LoadedConfig, from_process
 from trivium.dialects.torchserve.allowed_urls import AllowedUrls, read_patterns
 from trivium.dialects.torchserve.layers import SequenceNames, ServerRules
 from trivium.dialects.torchserve.meter import MeterSettings, MetricsMode
-from trivium.dialects.torchserve.metrics_config import DEFAULTS, read_metrics_config
+from trivium.dialects.torchserve.metrics_config import DEFAULTS, MAX_BYTES, read_metrics_config
 from trivium.dialects.torchserve.start_models import read_snapshot, read_version_rules
+from trivium.files import open_file
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.findings import Finding, Severity
 from trivium.types.listeners import Role
@@ -106,7 +107,8 @@ def read_metrics(sources: PropertySources) -> MeterSettings:
     if not file:
         return MeterSettings(DEFAULTS, mode, detects)
     try:
-        data = Path(file).read_bytes()
+        with open_file(Path(file)) as opened:
+            data = opened.read(MAX_BYTES + 1)
     except OSError as error:
         origin = sources.origin("metrics_config")
         hint = "Name a file that can be read, or leave it out: then TorchServe's own metrics.yaml counts."

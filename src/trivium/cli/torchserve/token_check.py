@@ -15,6 +15,7 @@ from trivium.dialects.torchserve.tokens import AUTHENTICATION, AUTHORIZATION, To
 from trivium.profiles import GRPC, GRPC_MANAGEMENT, HTTP, MANAGEMENT, METRICS
 from trivium.protocols.torchserve.grpc import SERVICES
 from trivium.protocols.torchserve.routes import find_description
+from trivium.protocols.torchserve.token_renewal import find_renewal
 from trivium.types.access import AccessScope
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import ALLOW_ALL, Authorizer
@@ -48,10 +49,9 @@ class TokenAuthorizer:
             return
         if find_description(request) is not None:  # and not a model of that name
             return
-        first = request.path.split("/")[1:2]
         shown = request.headers.get(b"authorization", b"").decode("latin-1")
         manages = self._is_shared or self._purpose is TokenPurpose.MANAGEMENT
-        renews = manages and first == ["token"]
+        renews = manages and find_renewal(request) is not None  # and not a model of that name
         purpose = self._purpose
         if renews:
             purpose = TokenPurpose.RENEWAL

@@ -152,9 +152,13 @@ class ModelControl:
                 return await self._register(operation)
             case Unregister():
                 await self._unregister(operation.model, self._chosen(operation))
-            case Scale():
+            case Scale(model, version=version, wait=False) if self._lifecycle.is_arriving(model, version):
+                self._behind(self._scale_behind(operation))
+            case Scale(model, version=version):
+                await self._arrived(model, version)
                 await self._lifecycle.scale(operation)
             case SetDefault(model, version):
+                await self._arrived(model, version)
                 self._registry.pin(model, version)
             case Load() | Unload():
                 await self._reload(operation)
@@ -313,6 +317,20 @@ class ModelControl:
             except ServeError as error:
                 log.error("registering %s failed: %s", source.uri, error.message)
         self._arriving.remove(entries)
+
+    async def _arrived(self, model: str, version: str) -> None:
+        """Wait for what is being loaded before it is changed, as whoever unregisters it does."""
+        if self._lifecycle.is_arriving(model, version):
+            await self._lifecycle.settled(model)
+
+    async def _scale_behind(self, operation: Scale) -> None:
+        await self._arrived(operation.model, operation.version)
+        try:
+            await self._lifecycle.scale(operation)
+        except ServeError as error:
+            log.error(
+                "scaling '%s', as it was asked while it loaded, failed: %s", operation.model, error.message
+            )
 
     async def _reload(self, operation: Load | Unload) -> None:
         if isinstance(operation, Unload):

@@ -214,6 +214,7 @@ class Lifecycle:
         """Stop serving a version, or all of a model (no version), and forget it; returns at once, what is in flight
         finishes. Returns the sources of which nothing is left. Raises NOT_FOUND.
         """
+        self._registry.known(name, version)  # before a lock is made for the name
         async with self._locks[name]:
             self._registry.known(name, version)
             records = [record for record in self._registry.records(name) if version in ("", record.version)]
@@ -271,6 +272,12 @@ class Lifecycle:
             for record in self._registry.records(name):
                 record.vanished = True
                 self._drop(record, forget=True)
+
+    def is_arriving(self, name: str, version: str = "") -> bool:
+        """Does nobody serve a version, or any of a model, while something is being done with that model?"""
+        is_busy = name in self._locks and self._locks[name].locked()
+        records = (record for record in self._registry.records(name) if version in ("", record.version))
+        return is_busy and all(record.loaded is None for record in records)
 
     async def settled(self, name: str) -> None:
         """Wait until what is being done with a model has been done."""

@@ -15,6 +15,7 @@ from trivium.core.graph.policy import circle, circular, members, waves
 from trivium.core.models import version_policy
 from trivium.core.models.source_policy import applied
 from trivium.core.models.sources import MemberSources, Source
+from trivium.files import lies_within
 from trivium.types.core_config import CoreConfig
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.fetching import FetchModel
@@ -121,11 +122,18 @@ class Repository:
             raise ServeError(Code.NOT_FOUND, self._unclaimed(path))
         return form
 
-    async def _claimed(self, path: Path) -> Format:
-        """Find the format where nobody waits: of an archive it may be known only by all that is in it."""
+    async def _claimed(self, path: Path, within: str = "") -> Format:
+        """Find the format where nobody waits: of an archive it may be known only by all that is in it. NOT_FOUND, too,
+        for what does not lie `within` a folder.
+        """
+
+        def claiming() -> Format:
+            _check_within(path, within)
+            return self._claiming(path)
+
         try:
             async with asyncio.timeout(READ_SECONDS):
-                return await asyncio.get_running_loop().run_in_executor(self._executor, self._claiming, path)
+                return await asyncio.get_running_loop().run_in_executor(self._executor, claiming)
         except TimeoutError as error:
             raise ConfigError(_unread(path).findings) from error
 
@@ -172,7 +180,7 @@ class Repository:
         found = (
             await self._fetched(source)
             if source.is_remote
-            else Source(path, await self._claimed(path), source)
+            else Source(path, await self._claimed(path, source.within), source)
         )
         kept = replace(found, is_registered=True)
         self.sources.append(kept)  # now: the list may have become another one meanwhile
@@ -338,6 +346,16 @@ class Repository:
         hints = (form.hint(path) for form in self._formats if isinstance(form, SupportsHint))
         inside += "".join(f" {hint}" for hint in hints if hint)
         return f"Nothing to serve was found in {path}.{inside} Known formats are: {expected}."
+
+
+def _check_within(path: Path, folder: str) -> None:
+    """Raise NOT_FOUND for what lies elsewhere than its name says; no folder: it may."""
+    if folder and not lies_within(path, folder):
+        raise ServeError(
+            Code.NOT_FOUND,
+            f"{path} does not lie in {folder}: a link leads out of it. Put the model itself there, or have its own "
+            "place allowed, and name that.",
+        )
 
 
 def _members_of(form: Format, spec: ModelSpec) -> Sequence[ModelSource]:

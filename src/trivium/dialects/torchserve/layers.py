@@ -124,8 +124,4 @@ def _number(text: str, least: int) -> int | None:
 
 def config_origin(config: ModelConfig, key: str, rule: str) -> Origin:
     """Return where the value of a key stands: in the file, elsewhere, or nowhere, so that a rule filled it in."""
-    if key in config.places:
-        return config.places[key]
-    if key not in config.values:
-        return Origin(rule, "")
-    return Origin(config.file, key, config.lines.get(key))
+    return config.place(key) if key in config.values else Origin(rule, "")

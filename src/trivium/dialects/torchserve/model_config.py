@@ -43,8 +43,13 @@ class ModelConfig:
         return tuple(value) if isinstance(value, list) else ()
 
     def notice(self, key: str, found: str) -> Finding:
-        """A NOTICE at a key of this file."""
-        return Finding(Severity.NOTICE, self.file, self.lines.get(key), key, found)
+        """A NOTICE at a key, or where the value stands that counts in its place."""
+        place = self.place(key)
+        return Finding(Severity.NOTICE, place.file, place.line, place.key, found)
+
+    def place(self, key: str) -> Origin:
+        """Return where the value of a key stands."""
+        return self.places.get(key) or Origin(self.file, key, self.lines.get(key))
 
 
 def read_model_config(file: str, data: bytes) -> ModelConfig:

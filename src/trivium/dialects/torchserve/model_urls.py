@@ -1,7 +1,7 @@
 """Finds where the `url` of a registration leads: to a file of the model store, to another server, or nowhere.
 
 Source: spec sheet `torchserve`, sections 5.1 and 13. Nothing outside the store is taken unless the operator's patterns
-have its URL. Pure text: what lies at the place is found out by whoever reads it.
+have its URL, not even by a link in it. Pure text: what lies at the place is found out by whoever reads it.
 """
 
 import re
@@ -44,6 +44,12 @@ class ModelStore:
                 "This server has no model store to look in. Start it with --torchserve-model-store FOLDER.",
             )
         return self._stored(url)
+
+    def bounds(self, url: str) -> str:
+        """Return the folder in which what a URL names has to lie, wherever links lead; empty for what the operator
+        allows by the URL of its own place.
+        """
+        return "" if _URL.match(url) or _S3.match(url) else self.folder
 
     def shown(self, place: str) -> str:
         """Return the place of a model as its clients know it: by name, if it is in the store."""

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import lru_cache
 
 from trivium.codecs.json_documents import indented
 
@@ -20,6 +21,7 @@ FAILED = "Token {} failed. Token either incorrect, expired, or not provided corr
 AUTHORIZATION, AUTHENTICATION = FAILED.format("Authorization"), FAILED.format("Authentication")
 """The original's words to who shows no key that holds: of a request, and of a renewal."""
 
+_HIDDEN = "(a key)"
 _BEARER = re.compile(r"Bearer\s+(\S+)")
 
 
@@ -77,6 +79,16 @@ class Tokens:
             self._keys[purpose] = before
             raise
 
+    def hidden(self, text: str) -> str:
+        """Return a text without these keys, percent-encoded ones included: in a log nobody must find one."""
+        is_encoded = "%" in text
+        for key in self._keys.values():
+            if is_encoded:
+                text = _pattern(key.text).sub(_HIDDEN, text)
+            elif key.text in text:
+                text = text.replace(key.text, _HIDDEN)
+        return text
+
     def document(self) -> bytes:
         """Return the keys as the original writes them."""
         rows = {purpose.value: _row(key) for purpose, key in self._keys.items()}
@@ -92,3 +104,10 @@ def _row(key: IssuedToken) -> dict[str, str]:
         return {"key": key.text}
     moment = datetime.fromtimestamp(key.expires, UTC).isoformat().replace("+00:00", "Z")
     return {"key": key.text, "expiration time": moment}
+
+
+@lru_cache(maxsize=8)
+def _pattern(key: str) -> re.Pattern[str]:
+    """Return what finds a key, whichever of its signs are percent-encoded, once or several times."""
+    signs = (f"(?:{re.escape(sign)}|%(?:25)*(?i:{ord(sign):02x}))" for sign in key)
+    return re.compile("".join(signs))

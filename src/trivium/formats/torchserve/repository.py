@@ -26,7 +26,7 @@ from trivium.dialects.torchserve.manifest import (
     read_manifest,
 )
 from trivium.dialects.torchserve.model_config import ModelConfig, read_model_config
-from trivium.files import open_file
+from trivium.files import lies_within, open_file
 from trivium.formats.each import read_each, unopened
 from trivium.formats.torchserve import sequences, translation
 from trivium.formats.torchserve.folder import models, name_of, open_model, strays
@@ -91,6 +91,8 @@ class TorchServeFormat:
         known: set[tuple[str, str]] = set()
 
         def read_model(place: Path) -> list[ModelSpec]:
+            if source.within and not lies_within(place, source.within):
+                raise ConfigError((_elsewhere(place, source.within),))
             spec = _read_model(place, source, rules, self._variables, defaults)
             if (spec.name, spec.version) in known:
                 raise ConfigError((_twice(spec, place),))
@@ -311,6 +313,13 @@ def _left(store: Path, left: list[Path]) -> Finding:
         hint = f"{CONFIGURATION} is read by `trivium torchserve --ts-config {store / CONFIGURATION}`."
     found = f"no models of TorchServe, and left alone: {names}{more}"
     return Finding(Severity.NOTICE, str(store), None, "", found, "", hint)
+
+
+def _elsewhere(place: Path, store: str) -> Finding:
+    hint = "Put the model itself there, or have the operator allow its own place (allowed_urls=file://...)."
+    return Finding(
+        Severity.ERROR, str(place), None, "", "a link that leads elsewhere", f"a model in {store}", hint
+    )
 
 
 def _twice(spec: ModelSpec, place: Path) -> Finding:

@@ -144,8 +144,8 @@ def groups(
             f"a number from 1 to {MOST_INSTANCES}",
             "Write how many this machine can run at once.",
         )
-        place = config.lines.get(key)
-        findings.append(Finding(Severity.ERROR, config.file, place, key, str(most), expected, hint))
+        place = config.place(key)
+        findings.append(Finding(Severity.ERROR, place.file, place.line, place.key, str(most), expected, hint))
     if config.values.get(TICKETS) is True and most > lowest:
         said = "no more workers are started than minWorkers, since no request waits for one"
         findings.append(config.notice("maxWorkers", f"{most} with {TICKETS}: {said}"))

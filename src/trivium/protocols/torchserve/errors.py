@@ -11,7 +11,7 @@ from math import ceil
 import msgspec
 
 from trivium.codecs.error_texts import wire_text
-from trivium.codecs.header_text import JSON, uncached_lines
+from trivium.codecs.header_text import JSON, uncached_lines, without_controls
 from trivium.codecs.json_documents import indented
 from trivium.types import reasons
 from trivium.types.errors import Code, ServeError
@@ -154,6 +154,15 @@ def refuse(error: ServeError, request_id: str, target: Target = _NOBODY, exact: 
         fields += error.fields
     body = indented({"code": status, "type": type_name, "message": message})
     return HttpAnswer(status, fields, (body,), len(body), reason=phrase_of(status), closes=True)
+
+
+def note_refusal(error: ServeError, status: int) -> None:
+    """Log why a request is refused before anything is done for it, where the original has a text for that: it teaches
+    little. What a client sent makes no lines of its own.
+    """
+    if isinstance(error, ExactRefusal):
+        told = _message(error, error.row, _NOBODY, exact=False)
+        log.warning("A request is answered with %d: %s", status, without_controls(told))
 
 
 def _row(error: ServeError, target: Target) -> ErrorRow:

@@ -6,14 +6,14 @@ Source: spec sheet `torchserve`, section 7, and what 0.12.0 answers. Knows no so
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, cast
 
-from trivium.codecs.conversion import is_slow_to_write
 from trivium.codecs.json_documents import indented
 from trivium.dialects.torchserve.layers import SequenceNames
 from trivium.protocols.torchserve.answer import health_of
+from trivium.protocols.torchserve.errors import note_refusal
 from trivium.protocols.torchserve.grpc_errors import refuse_inference, refuse_management
 from trivium.protocols.torchserve.grpc_management import MANAGEMENT_RPCS, decode_rpc
 from trivium.protocols.torchserve.grpc_messages import INFERENCE, MANAGEMENT, new, read
-from trivium.protocols.torchserve.grpc_predictions import PredictionBytes
+from trivium.protocols.torchserve.grpc_predictions import PartRpcEncoder, PredictionBytes
 from trivium.protocols.torchserve.grpc_sequences import (
     SequenceRpcEncoder,
     refuse_in_stream,
@@ -32,7 +32,7 @@ from trivium.types.listeners import Role
 from trivium.types.operations import Infer, List, Listing, Operation, ResponsePart
 from trivium.types.payload import Raw, RawPart
 from trivium.types.protocol_context import ProtocolContext
-from trivium.types.wire import RpcAnswer, RpcCall, RpcKind, Target, costly_rpc
+from trivium.types.wire import RpcAnswer, RpcCall, RpcKind, Target
 
 _INFERS, _MANAGES = f"{INFERENCE}.InferenceAPIsService", f"{MANAGEMENT}.ManagementAPIsService"
 SERVICES: Mapping[Role, Sequence[str]] = {Role.INFERENCE: (_INFERS,), Role.MANAGEMENT: (_MANAGES,)}
@@ -139,7 +139,9 @@ class TorchServeGrpc:
         if call.method == STREAM_2:
             return refuse_in_stream(error, Target(""), self._exact)
         refuse = refuse_management if call.method.startswith(f"/{_MANAGES}/") else refuse_inference
-        return refuse(error, Target(""), self._exact)
+        answer = refuse(error, Target(""), self._exact)
+        note_refusal(error, answer.code)
+        return answer
 
 
 class PingRpcEncoder:
@@ -187,42 +189,31 @@ class ManagementRpcEncoder:
         return answer
 
 
-class PredictionRpcEncoder:
+class PredictionRpcEncoder(PartRpcEncoder):
     """Writes one prediction: a message for each part of a stream, else the first part alone, as the original does, once
     all of them have come. Status and headers that a handler sets have no place in it. Text that is generated is one
     part, where it is not streamed.
     """
 
-    __slots__ = ("_exact", "_first", "_is_stream", "_prediction", "_target")
+    __slots__ = ("_first", "_is_stream")
 
     def __init__(self, target: Target, prediction: PredictionBytes, is_stream: bool, exact: bool) -> None:
-        self._target = target
-        self._prediction = prediction
+        super().__init__(target, prediction, exact)
         self._is_stream = is_stream
-        self._exact = exact
         self._first: bytes | None = None
 
-    def encode(self, part: ResponsePart) -> RpcAnswer:
-        """The message of a part; none for an empty last one behind others."""
-        if is_slow_to_write(part.payload):
-            return costly_rpc(lambda: self._written(part))
-        return self._written(part)
-
-    def _written(self, part: ResponsePart) -> RpcAnswer:
-        try:
-            if part.error is not None:
-                return refuse_inference(part.error, self._target, self._exact)
-            return self._message(part)
-        except Exception as error:
-            return refuse_inference(unwritable(error), self._target, self._exact)
-
-    def _message(self, part: ResponsePart) -> RpcAnswer:
+    def message(self, part: ResponsePart) -> RpcAnswer:
+        """Return the message of a part; none for an empty last one behind others."""
         if self._is_stream:
             data = self._prediction.of(part)
             return RpcAnswer(None if data is None else _message_of(data), part.final)
         if self._first is None:
             self._first = self._prediction.of(part)
         return RpcAnswer(_message_of(self._first or b"") if part.final else None, part.final)
+
+    def refused(self, error: ServeError) -> RpcAnswer:
+        """Return the end of the call."""
+        return refuse_inference(error, self._target, self._exact)
 
 
 def _message_of(data: bytes) -> bytes:

@@ -1,16 +1,18 @@
-"""The bytes of a prediction over TorchServe's gRPC."""
+"""The answers to predictions over TorchServe's gRPC, as far as all RPCs that predict have them in common."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 
 import msgspec
 
-from trivium.codecs.conversion import negotiated
+from trivium.codecs.conversion import is_slow_to_write, negotiated
 from trivium.protocols.torchserve.generate_request import read_request
 from trivium.protocols.torchserve.generated_text import end_of, text_of
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.generation import Generate
 from trivium.types.operations import ResponsePart
 from trivium.types.payload import Raw, Tensors
+from trivium.types.wire import RpcAnswer, Target, costly_rpc
 
 
 class PredictionBytes:
@@ -52,3 +54,34 @@ class PredictionBytes:
         raise ServeError(
             Code.UNSUPPORTED, f"The model {part.model!r} generates text, which this RPC does not answer."
         )
+
+
+class PartRpcEncoder(ABC):
+    """Implements `RpcEncoder`: a step for each part of an answer to the `target`. It never raises."""
+
+    __slots__ = ("_exact", "_prediction", "_target")
+
+    def __init__(self, target: Target, prediction: PredictionBytes, exact: bool) -> None:
+        self._target = target
+        self._prediction = prediction
+        self._exact = exact
+
+    def encode(self, part: ResponsePart) -> RpcAnswer:
+        """Return the step of a part, or one that is made where nobody waits."""
+        if is_slow_to_write(part.payload):
+            return costly_rpc(lambda: self._written(part))
+        return self._written(part)
+
+    def _written(self, part: ResponsePart) -> RpcAnswer:
+        try:
+            return self.message(part) if part.error is None else self.refused(part.error)
+        except Exception as error:
+            return self.refused(unwritable(error))
+
+    @abstractmethod
+    def message(self, part: ResponsePart) -> RpcAnswer:
+        """Return the step of a part that is no error. Whatever it raises is refused."""
+
+    @abstractmethod
+    def refused(self, error: ServeError) -> RpcAnswer:
+        """Return the step of an error."""

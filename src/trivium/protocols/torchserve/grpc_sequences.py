@@ -7,18 +7,17 @@ and so a call outlives it.
 from collections.abc import Mapping
 from typing import Any
 
-from trivium.codecs.conversion import is_slow_to_write
 from trivium.codecs.grpc_status import writable
 from trivium.dialects.torchserve.layers import SHARED_NAMES, SequenceNames
 from trivium.protocols.torchserve.grpc_errors import refuse_inference, told_of_inference
 from trivium.protocols.torchserve.grpc_messages import new
-from trivium.protocols.torchserve.grpc_predictions import PredictionBytes
+from trivium.protocols.torchserve.grpc_predictions import PartRpcEncoder, PredictionBytes
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ServeError, unwritable
+from trivium.types.errors import Code, ServeError
 from trivium.types.operations import ResponsePart, SequenceRef
 from trivium.types.payload import Payload, Raw
-from trivium.types.wire import RpcAnswer, Target, costly_rpc
+from trivium.types.wire import RpcAnswer, Target
 
 _DEFAULT = SequenceNames()
 _DETAIL = "type.googleapis.com/google.rpc.ErrorInfo"
@@ -66,42 +65,31 @@ def refuse_in_stream(error: ServeError, target: Target, exact: bool, **names: st
     return RpcAnswer(new("PredictionResponse", status=status, **names).SerializeToString())
 
 
-class SequenceRpcEncoder:
+class SequenceRpcEncoder(PartRpcEncoder):
     """Writes the answer to one request of a stream: a message for each part. Where the server made the sequence's id,
     which is what the header `shows` says then, the message has it, if the handler passes it on. Texts that a model
     generates at once come in turns: their messages have the id that the client gave, which is its `own`.
     """
 
-    __slots__ = ("_exact", "_own", "_prediction", "_shows", "_target")
+    __slots__ = ("_own", "_shows")
 
     def __init__(
         self, target: Target, prediction: PredictionBytes, exact: bool, shows: str, own: str
     ) -> None:
-        self._target = target
-        self._prediction = prediction
-        self._exact = exact
+        super().__init__(target, prediction, exact)
         self._shows = shows.lower()
         self._own = own
 
-    def encode(self, part: ResponsePart) -> RpcAnswer:
-        """The message of a part; none for an empty last one behind others."""
-        if is_slow_to_write(part.payload):
-            return costly_rpc(lambda: self._written(part))
-        return self._written(part)
+    def message(self, part: ResponsePart) -> RpcAnswer:
+        """Return the message of a part; none for an empty last one behind others."""
+        data = self._prediction.of(part)
+        if data is None:
+            return RpcAnswer(None, part.final)
+        message = new("PredictionResponse", prediction=data, **self._names(part.payload))
+        return RpcAnswer(message.SerializeToString(), part.final)
 
-    def _written(self, part: ResponsePart) -> RpcAnswer:
-        try:
-            if part.error is not None:
-                return self._refused(part.error)
-            data = self._prediction.of(part)
-            if data is None:
-                return RpcAnswer(None, part.final)
-            message = new("PredictionResponse", prediction=data, **self._names(part.payload))
-            return RpcAnswer(message.SerializeToString(), part.final)
-        except Exception as error:
-            return self._refused(unwritable(error))
-
-    def _refused(self, error: ServeError) -> RpcAnswer:
+    def refused(self, error: ServeError) -> RpcAnswer:
+        """Return the message of an error, which leaves the call open."""
         return refuse_in_stream(error, self._target, self._exact, **self._names())
 
     def _names(self, payload: Payload | None = None) -> dict[str, str]:

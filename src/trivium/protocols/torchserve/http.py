@@ -14,7 +14,7 @@ from trivium.protocols.torchserve.api_description import (
     ApiDescriptionEncoder,
     OwnedRoutes,
 )
-from trivium.protocols.torchserve.errors import refuse
+from trivium.protocols.torchserve.errors import note_refusal, refuse
 from trivium.protocols.torchserve.management import decode_management
 from trivium.protocols.torchserve.management_answer import TorchServeManagementEncoder
 from trivium.protocols.torchserve.management_options import ManagementOptions, management_options
@@ -162,7 +162,9 @@ class TorchServeHttp:
 
     def refuse(self, error: ServeError) -> HttpAnswer:
         """The error's JSON with the status of `errors.TABLE`; the connection closes behind it."""
-        return refuse(error, self._make_id(), exact=self._exact)
+        answer = refuse(error, self._make_id(), exact=self._exact)
+        note_refusal(error, answer.status)
+        return answer
 
 
 def make(context: ProtocolContext) -> WireProtocol:

@@ -133,7 +133,9 @@ def register(given: TorchServeParameters, options: ManagementOptions, waits: boo
         place = options.store.place(url)
     except ServeError as error:
         raise worded(error, wish) from error
-    source = ModelSource(place, given.text("model_name"), over=_settings(given, options))
+    source = ModelSource(
+        place, given.text("model_name"), over=_settings(given, options), within=options.store.bounds(url)
+    )
     is_awaited = given.switch("synchronous", waits)
     operation = Register(source, is_awaited, keeps_default=True)
     wish = msgspec.structs.replace(wish, is_remote=source.is_remote)

@@ -4,6 +4,7 @@ Source: spec sheet `torchserve`, section 2: 200 with a bare line end, the old ke
 the listener's authorizer. Without keys there is no such path.
 """
 
+import logging
 from collections.abc import Mapping
 from urllib.parse import parse_qsl
 
@@ -13,6 +14,8 @@ from trivium.types.access import AccessScope
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import ResponsePart
 from trivium.types.wire import Head, HttpAnswer, Target
+
+log = logging.getLogger(__name__)
 
 RENEWED = "renew a token"
 _RENEWABLE = {each.value: each for each in (TokenPurpose.INFERENCE, TokenPurpose.MANAGEMENT)}
@@ -32,14 +35,20 @@ def find_renewal(head: Head) -> Target | None:
 
 
 def renew(head: Head, tokens: Tokens) -> None:
-    """Renew the key that the query names. UNAUTHENTICATED, in the original's words, for one that there is not."""
+    """Renew the key that the query names. UNAUTHENTICATED, in the original's words, for one that there is not. What
+    keeps it from being written is in the log, too: an operator's matter.
+    """
     try:
         kind = dict(parse_qsl(head.query, max_num_fields=16)).get("type", "")
     except ValueError:
         kind = ""
     if kind not in _RENEWABLE:
         raise ServeError(Code.UNAUTHENTICATED, AUTHENTICATION, status=_INVALID_KEY)
-    tokens.renew(_RENEWABLE[kind])
+    try:
+        tokens.renew(_RENEWABLE[kind])
+    except ServeError as error:
+        log.error("The key of %s stays as it was: %s", kind, error.message)
+        raise
 
 
 class RenewalEncoder:

@@ -82,3 +82,14 @@ def test_what_cannot_be_had_is_told_with_the_way_out(tmp_path: Path) -> None:
     assert (tmp_path / "elsewhere").read_text() == "data"
     with pytest.raises(ServeError, match="pid file"):
         PidFile(tmp_path / "nowhere").take()
+
+
+def test_a_named_pipe_is_an_orphan_and_nobody_waits_for_its_writer(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / NAME)
+    file = PidFile(tmp_path)
+    assert file.look().state is PidState.ORPHAN
+    with pytest.raises(ServeError, match="pid file"):
+        file.take()
+    file.remove()
+    assert file.take()
+    file.release()

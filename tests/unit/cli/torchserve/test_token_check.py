@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from trivium.cli.torchserve.token_check import KeyFileWriter, authorizers, make_tokens
+from trivium.protocols.torchserve.http import TorchServeHttp
 from trivium.types.access import AccessScope
 from trivium.types.errors import Code, ServeError
 from trivium.types.listeners import Listener, Role, Route, Transport
@@ -126,3 +127,20 @@ def test_a_model_that_is_called_like_a_description_needs_a_key(writer: KeyFileWr
     for method in ("POST", "OPTIONS"):
         with pytest.raises(ServeError, match="Authorization"):
             found["HTTP"].authorize(AccessScope.INFER, head(path, method=method))
+
+
+@pytest.mark.parametrize("path", ["/token/predict", "/token/1.0/predict", "/token/predict/"])
+def test_a_model_called_token_takes_the_key_of_inference_where_keys_are_renewed(
+    writer: KeyFileWriter, path: str
+) -> None:
+    routes = tuple(Route(role.value, "torchserve", role) for role in (Role.INFERENCE, Role.MANAGEMENT))
+    both = [Listener("HTTP", Role.INFERENCE, Transport.HTTP, routes, "torchserve")]
+    found = authorizers(make_tokens(60, writer), both)["HTTP"]
+    keys = {name: row["key"] for name, row in json.loads(writer.path.read_text()).items()}
+    assert TorchServeHttp(str).head(head(path, method="POST")).model == "token"
+    found.authorize(AccessScope.INFER, head(path, keys.pop("inference"), "POST"))
+    for key in keys.values():
+        with pytest.raises(ServeError, match="Authorization"):
+            found.authorize(AccessScope.INFER, head(path, key, "POST"))
+    for renewal in ("/token", "/token/"):
+        found.authorize(AccessScope.ANY, head(renewal, keys["API"]))

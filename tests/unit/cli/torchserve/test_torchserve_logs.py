@@ -13,6 +13,7 @@ from trivium.cli.torchserve.logs import (
     DiskFault,
     FileHandler,
     LineLog,
+    LineMask,
     TorchServeFormatter,
     access_text,
     begin_logs,
@@ -43,7 +44,7 @@ def record(text: str, level: int = logging.INFO, name: str = "a.b", **extra: obj
 
 
 def test_records_have_the_originals_form() -> None:
-    shown = TorchServeFormatter().format
+    shown = TorchServeFormatter(LineMask()).format
     time = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{3}"
     assert re.fullmatch(rf"{time} \[WARN \] main a\.b - text", shown(record("text", logging.WARNING)))
     line = record("m_0 stdout: said", name="trivium.worker.m")
@@ -107,7 +108,7 @@ def test_lines_that_cannot_be_written_cost_nothing_else(tmp_path: Path) -> None:
     said: list[str] = []
     full = tmp_path / "full.log"
     full.symlink_to("/dev/full")
-    log, handler = LineLog(full, said.append), FileHandler(full, said.append)
+    log, handler = LineLog(full, said.append, LineMask()), FileHandler(full, said.append, LineMask())
     for number in range(5):
         log.add(str(number))
         log.flush()
@@ -119,7 +120,7 @@ def test_lines_that_cannot_be_written_cost_nothing_else(tmp_path: Path) -> None:
 
 def test_lines_are_written_many_at_a_time_and_what_is_left_at_the_end(tmp_path: Path) -> None:
     path = tmp_path / "x.log"
-    log = LineLog(path, print)
+    log = LineLog(path, print, LineMask())
     for number in range(300):
         log.add(str(number), 1_700_000_000.0)
     flush_logs(60)
@@ -127,7 +128,7 @@ def test_lines_are_written_many_at_a_time_and_what_is_left_at_the_end(tmp_path: 
     log.close()
     lines = path.read_text().splitlines()
     assert lines[299] == f"{moment(1_700_000_000.0)} - 299"
-    nothing = LineLog(None, print)
+    nothing = LineLog(None, print, LineMask())
     nothing.add("x")
     nothing.close()
 
@@ -169,3 +170,21 @@ def test_files_lie_in_both_folders_or_the_reason_is_told(tmp_path: Path, root: l
     (tmp_path / "f" / "model_log.log").mkdir()
     (tmp_path / "f" / "ts_metrics.log").mkdir()
     assert os.strerror(21) in begin_logs(tmp_path / "f", tmp_path / "f", "info").fault
+
+
+def test_no_line_of_any_log_shows_what_is_hidden(tmp_path: Path, root: logging.Logger) -> None:
+    root.handlers.clear()
+    logs = begin_logs(tmp_path, tmp_path, "info")
+    logs.mask.hide = lambda text: text.replace("secret", "-")
+    for log in (logs.access, logs.server_metrics, logs.model_metrics):
+        log.add("with secret")
+    logging.getLogger("trivium.worker.m").info("%s", "a worker's secret")
+    try:
+        raise ValueError("secret")
+    except ValueError:
+        logging.getLogger("other").exception("the server's secret")
+    logs.flush()
+    flush_logs(60)
+    texts = [path.read_text() for path in tmp_path.iterdir()]
+    assert [len(texts), all(" - with -" in text or "a worker's -" in text for text in texts)] == [5, True]
+    assert not [text for text in texts if "secret" in text]

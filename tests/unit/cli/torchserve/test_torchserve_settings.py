@@ -1,9 +1,12 @@
 """What becomes of TorchServe's properties: our options, the rules of models, and the models to start with."""
 
+import os
 from pathlib import Path
 
 import pytest
 
+from trivium.cli.torchserve.command import read_properties
+from trivium.cli.torchserve.options import Refused
 from trivium.cli.torchserve.settings import TorchServeSettings, exposure, settle
 from trivium.cli.torchserve.sources import gather
 from trivium.codecs.java_properties import read
@@ -289,3 +292,13 @@ def test_a_file_of_metrics_that_cannot_be_used_ends_the_start(
     (finding,) = caught.value.findings
     assert place in str(finding)
     assert said in str(finding)
+
+
+@pytest.mark.parametrize("place", ["pipe", "/dev/zero"])
+def test_what_is_no_file_is_neither_waited_for_nor_read_without_end(tmp_path: Path, place: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    file = tmp_path / place
+    with pytest.raises(ConfigError, match="not a file"):
+        settled(f"metrics_config={file}\n", tmp_path)
+    with pytest.raises(Refused, match="not a file"):
+        read_properties(file)

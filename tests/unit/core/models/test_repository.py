@@ -155,6 +155,42 @@ def test_packages_of_registered_models_are_a_matter_of_their_own(tmp_path, insta
     assert told == [(paths[1], expected[1]), *zip(paths, expected, strict=True)]
 
 
+@pytest.mark.parametrize("link", ["link", "folder"])
+def test_what_has_to_lie_in_a_folder_is_not_taken_from_elsewhere_by_a_link(tmp_path, link):
+    form = Named("a", lambda path: versions(path.name, "1")(path))
+    store, outside = tmp_path / "real", tmp_path / "outside"
+    for folder in (store / "in", outside):
+        folder.mkdir(parents=True)
+        (folder / "a-model").touch()
+    (tmp_path / "store").symlink_to(store)  # the folder itself may be one
+    (store / "a-near").symlink_to("in/a-model")
+    (store / "folder").symlink_to(outside)
+    (store / "a-link").symlink_to(outside / "a-model")
+    (store / "a-circle").symlink_to("a-circle")
+    path = "a-link" if link == "link" else "folder/a-model"
+
+    async def registered(repository, name, within):
+        asked = ModelSource(str(tmp_path / "store" / name), within=within)
+        return [entry.name for entry in await repository.register(asked)]
+
+    with ThreadPoolExecutor(1) as executor:
+        repository = Repository((form,), CoreConfig(), executor)
+        within = str(tmp_path / "store")
+        for name in ("in/a-model", "a-near"):
+            assert asyncio.run(registered(repository, name, within)) == [Path(name).name]
+        asked = len(form.asked)
+        for name in (path, "../outside/a-model"):
+            with pytest.raises(ServeError, match="a link leads out of it") as caught:
+                asyncio.run(registered(repository, name, within))
+            assert (caught.value.code, "outside/a-model" in caught.value.message) == (
+                Code.NOT_FOUND,
+                name[0] == ".",
+            )
+        assert len(form.asked) == asked  # nothing there is looked at
+        assert len(repository.sources) == 2
+        assert asyncio.run(registered(repository, path, "")) == [Path(path).name]
+
+
 # -- what is fetched ---------------------------------------------------------------------------------------
 
 

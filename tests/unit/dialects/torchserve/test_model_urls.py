@@ -69,6 +69,12 @@ def test_other_places_are_the_operators_to_allow() -> None:
         assert refused(url) == f"Given URL {url} does not match any allowed URL(s)"
     assert OPEN.place("FILE:///shared/a%20b.mar") == "/shared/a b.mar"
     assert OPEN.place("https://models.example/m.mar") == "https://models.example/m.mar"
+
+
+def test_links_may_lead_out_of_the_store_only_where_the_operator_allows_the_place_itself() -> None:
+    assert [OPEN.bounds(url) for url in ("m.mar", "/store/a/m", "ftp://h/m.mar")] == ["/store"] * 3
+    allowed = ("file:///shared/m.mar", "FILE:///shared/m.mar", "https://models.example/m.mar", "s3://b/m.mar")
+    assert [OPEN.bounds(url) for url in allowed] == [""] * 4
     for url in ("https://models.example.evil/m.mar", "http://h/?https://models.example/"):
         assert refused(url, OPEN) == f"Given URL {url} does not match any allowed URL(s)"
 

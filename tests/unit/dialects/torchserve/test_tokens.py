@@ -87,3 +87,15 @@ def test_the_document_is_the_originals() -> None:
         '  "inference": {\n    "key": "key1",\n    "expiration time": "1970-01-01T00:17:40Z"\n  },\n'
         '  "API": {\n    "key": "key2"\n  }\n}\n'
     )
+
+
+@pytest.mark.parametrize("purpose", TokenPurpose)
+def test_a_text_for_a_log_has_no_key_however_it_is_encoded(purpose: TokenPurpose) -> None:
+    clock, written = Clock(), list[bytes]()
+    tokens = made(clock, written)
+    text = key(written, purpose).removeprefix("Bearer ")
+    encoded = "".join(f"%{ord(sign):02x}" for sign in text)
+    for shown in (text, encoded, encoded.upper(), encoded.replace("%", "%2525"), f"{encoded[:3]}{text[1:]}"):
+        assert tokens.hidden(f'"GET /x?k={shown}&a=50%25 HTTP/1.1"') == '"GET /x?k=(a key)&a=50%25 HTTP/1.1"'
+    assert tokens.hidden(f"[{text}{text}] other") == "[(a key)(a key)] other"
+    assert tokens.hidden("kay1 %41 100%") == "kay1 %41 100%"

@@ -204,6 +204,7 @@ def test_who_names_the_handler_of_an_archive(tmp_path: Path, defaults: Defaults)
         ({"batch_size": "0"}, "batch_size"),
         ({"batch_size": "many"}, "batch_size"),
         ({"initial_workers": "-1"}, "initial_workers"),
+        ({"initial_workers": "1000000000"}, "initial_workers"),
         ({"runtime": "LSP"}, "runtime"),
         ({"handler": "../x.py"}, "handler"),
         ({"colour": "blue"}, "colour"),
@@ -216,6 +217,23 @@ def test_what_cannot_be_asked_for_is_named(
     source = ModelSource(str(path), over={name: setting(value, name) for name, value in over.items()})
     (model,) = FORMAT.read_source(path, source, defaults).unreadable
     assert key in {finding.key for finding in model.findings}
+
+
+def test_a_link_of_a_store_that_leads_out_of_it_is_followed_where_it_may_be_alone(
+    tmp_path: Path, defaults: Defaults
+) -> None:
+    store = tmp_path / "store"
+    store.mkdir()
+    mar(store / "near.mar", files())
+    outside = mar(tmp_path / "outside.mar", {**files(), PLACE: manifest(modelVersion="2.0")})
+    (store / "far.mar").symlink_to(outside)
+    (store / "again.mar").symlink_to(store / "near.mar")
+    reading = FORMAT.read_source(store, ModelSource(str(store)), defaults)
+    assert {spec.version for spec in reading.specs} == {"1.0", "2.0"}
+    reading = FORMAT.read_source(store, ModelSource(str(store), within=str(store)), defaults)
+    assert [spec.version for spec in reading.specs] == ["1.0"]
+    (finding,) = (each for model in reading.unreadable for each in model.findings if "link" in each.found)
+    assert (finding.file, "allowed_urls" in finding.hint) == (str(store / "far.mar"), True)
 
 
 def test_neighbours_of_a_broken_archive_load(tmp_path: Path, defaults: Defaults) -> None:

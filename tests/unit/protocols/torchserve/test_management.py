@@ -109,7 +109,7 @@ def setting(name: str, value: str) -> SourceSetting:
 def test_a_url_alone_is_a_model_of_the_store_without_workers() -> None:
     over = {"initial_workers": setting("initial_workers", "0")}
     assert operation("POST", "/models?url=m.mar") == Register(
-        ModelSource("/store/m.mar", over=over), True, keeps_default=True
+        ModelSource("/store/m.mar", over=over, within="/store"), True, keeps_default=True
     )
 
 
@@ -260,6 +260,19 @@ def test_a_registration_fails_in_the_originals_words(error: ServeError, expected
     assert "m.mar" in caplog.text
     assert "Ours." in caplog.text
     assert failed("POST", "/models?url=m.mar", error, OURS)[2] == f"{expected[2].rstrip('.')}. Ours."
+
+
+@pytest.mark.parametrize("protocol", [EXACT, OURS])
+def test_what_is_refused_before_it_is_asked_for_is_told_in_the_log_too(
+    protocol: TorchServeHttp, caplog: Any
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        refused("POST", "/models?url=http://h/m%0AFAKE.mar", protocol=protocol)
+        refused("POST", "/models", protocol=protocol)
+    first, second = (record.getMessage() for record in caplog.records)
+    text = "Given URL http://h/m FAKE.mar does not match any allowed URL(s). Only models of the store"
+    assert first.startswith(f"A request is answered with 404: {text}")
+    assert second.startswith("A request is answered with 400: Parameter url is required. Give the name")
 
 
 def test_what_a_client_sends_makes_no_lines_in_the_log(caplog: Any) -> None:
