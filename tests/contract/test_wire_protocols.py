@@ -88,9 +88,11 @@ def event(answer: HttpAnswer) -> bytes:
 
 
 def check_djl_form(answer: HttpAnswer, error: ServeError) -> None:
-    """Code, type and message, of a handler's failure code, message and error; empty where Netty refuses."""
+    """Code, type and message, of a handler's failure code, message and error; empty where Netty refuses, which leaves
+    no status to anybody else.
+    """
     assert answer.closes, answer
-    if error.code in (Code.TOO_LARGE, Code.OUT_OF_MEMORY):
+    if error.code is Code.OUT_OF_MEMORY or (error.code is Code.TOO_LARGE and error.status is None):
         assert answer.size == 0, answer
         return
     assert value_of(answer, b"content-type") == b"application/json", answer
