@@ -93,8 +93,11 @@ def stream(server: ServerProcess, **body: Any) -> tuple[socket.socket, Any]:
 
 
 def events(reader: Any) -> list[Any]:
+    """What is left of an answer; its connection stays open for longer behind one that failed."""
     found = []
     for line in reader:
+        if line == b"0\r\n":  # the last chunk
+            return found
         if line.startswith(b"data: "):
             if line.startswith(b"data: [DONE]"):
                 return found
