@@ -42,6 +42,9 @@ def original(folder: Path, store: Path, text: str, *words: str) -> Iterator[Addr
         )
         assert process.poll() is None, f"the original has ended:\n{log.read_text()[-4000:]}"
         yield addresses
+    except AssertionError as error:
+        error.add_note(f"the original said last:\n{log.read_text()[-4000:]}")
+        raise
     finally:
         subprocess.run(
             [command, "--stop", "--foreground"], env=variables, cwd=folder, timeout=SECONDS, check=False
