@@ -9,7 +9,7 @@ from typing import Protocol
 
 from trivium.codecs.chat_answers import ChatChunks, ChatIdentity, Words, chat_completion, encode_json
 from trivium.codecs.error_texts import wire_text
-from trivium.codecs.generation import failure_of
+from trivium.codecs.generation import generated_of
 from trivium.protocols.djl.errors import GENERATION_FAILED, lmi_body, of_generation
 from trivium.protocols.djl.generate_request import LmiForm, read_request
 from trivium.types.errors import ServeError, frameless
@@ -59,12 +59,7 @@ def begin(
 
 def piece_of(part: ResponsePart, writer: LmiWriter) -> bytes:
     """Return the bytes of a part without an error; nothing where they wait for others. Raises why it cannot go on."""
-    payload = part.payload or Generated()
-    assert isinstance(payload, Generated), "a request to generate is answered by what is generated"
-    failure = failure_of(payload)
-    if failure is not None:
-        raise failure
-    return writer.write(payload, part.final)
+    return writer.write(generated_of(part.payload), part.final)
 
 
 def _framed(documents: Sequence[bytes], formatter: str) -> bytes:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from trivium.codecs.chat_answers import ChatChunks, ChatIdentity, Words, chat_completion, encode_json
 from trivium.codecs.conversion import is_slow_to_write, negotiated
-from trivium.codecs.generation import failure_of, is_slow_to_tell
+from trivium.codecs.generation import generated_of, is_slow_to_tell
 from trivium.codecs.header_text import JSON, has_controls, is_name, reason_phrase, request_id_line
 from trivium.protocols.openai.completion_answers import CompletionChunks, completion
 from trivium.protocols.openai.errors import error_object, refuse
@@ -125,9 +125,7 @@ class OpenAiEncoder:
         if payload is None:
             payload = Raw(()) if self._form is None else Generated()
         if isinstance(payload, Generated):
-            failure = failure_of(payload)
-            if failure is not None:
-                raise failure
+            payload = generated_of(payload)
             return (
                 self._whole(payload, part.final)
                 if self._chunks is None

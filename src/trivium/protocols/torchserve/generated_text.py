@@ -5,9 +5,8 @@ Source: spec sheet `torchserve`, section 10.
 
 from collections.abc import Mapping
 
-from trivium.codecs.generation import failure_of
+from trivium.codecs.generation import generated_of
 from trivium.dialects.torchserve.language_model import END_OF_STREAM
-from trivium.types.generation import Generated
 from trivium.types.operations import ResponsePart
 
 
@@ -18,10 +17,5 @@ def end_of(parameters: Mapping[str, str]) -> bytes:
 
 def text_of(part: ResponsePart, end: bytes) -> bytes:
     """Return the text of a part without an error, with the `end` behind the last one. Raises why it cannot go on."""
-    payload = part.payload or Generated()
-    assert isinstance(payload, Generated), "a request to generate is answered by what is generated"
-    failure = failure_of(payload)
-    if failure is not None:
-        raise failure
-    text = b"".join([choice.text.encode() for choice in payload.choices])
+    text = b"".join([choice.text.encode() for choice in generated_of(part.payload).choices])
     return text + end if part.final else text
