@@ -9,7 +9,13 @@ from trivium.config.engine_parameters import parse_engine_parameters
 from trivium.config.options import MetricsConfig, ServerConfig
 from trivium.core.instances.rate_policy import parse_limits
 from trivium.core.observability.quantiles import parse_quantiles
-from trivium.types.core_config import CoreConfig, DeferredLimits, ModelControlMode, WorkerBounds
+from trivium.types.core_config import (
+    CoreConfig,
+    DeferredLimits,
+    ModelControlMode,
+    UnreadLimits,
+    WorkerBounds,
+)
 from trivium.types.errors import Code, ServeError
 from trivium.types.metrics import Measurements
 from trivium.types.spec import Defaults
@@ -58,6 +64,7 @@ def core_config(
         reserved_regions=reserved_regions,
         watches_loop=True,
         deferred=DeferredLimits(models.deferred_answers, models.deferred_bytes, models.deferred_seconds),
+        unread=UnreadLimits(models.unread_memory, models.unread_disk),
         kept_buffer_bytes=min(_MOST_KEPT, config.server.max_buffered_bytes // 4),
     )
 

@@ -211,6 +211,17 @@ class ModelsConfig:
     deferred_seconds: float = option(
         "--deferred-seconds", 3600.0, "Seconds for which such an answer is kept.", (0.001, LONG)
     )
+    unread_memory: int = option(
+        "--unread-memory",
+        64 * 2**20,
+        "Bytes of streamed answers that are kept in memory for clients that read slower than others can wait.",
+        (1, ANY),
+    )
+    unread_disk: int = option(
+        "--unread-disk",
+        2**30,
+        "Further bytes of them that are kept in temporary files; one answer has a quarter of both at most.",
+    )
     cache_bytes: int = option(
         "--cache-bytes",
         0,

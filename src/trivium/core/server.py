@@ -33,6 +33,7 @@ from trivium.core.observability.recording import recorded_measure
 from trivium.core.observability.tracing import Tracing
 from trivium.core.queueing.deferred import DeferredAnswers
 from trivium.core.request import COMPLETED
+from trivium.core.streams.spool import StreamStore
 from trivium.core.workers.child_process import END_SECONDS, TERM_SECONDS
 from trivium.core.workers.process_launcher import MakeProgram, WorkerServices
 from trivium.log_settings import LOG
@@ -167,6 +168,7 @@ class Server:
             self._tracing,
             self.metrics.forget,
             self._offload,
+            StreamStore(config.unread, config.defaults.scratch, self._offload),
             is_patient=lambda: self._room.is_open,
         )
         self._lifecycle = Lifecycle(self._registry, loading, config)

@@ -39,6 +39,16 @@ class DeferredLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class UnreadLimits:
+    """Bounds of streamed answers that are kept for receivers which are slower than the model, while other requests wait
+    for that: so many bytes of all together in `memory`, and so many more on `disk`, in the scratch folder.
+    """
+
+    memory: int = 64 * 2**20
+    disk: int = 2**30
+
+
+@dataclass(frozen=True, slots=True)
 class CoreConfig:
     """Holds every setting of the core that is no model's own.
 
@@ -51,7 +61,8 @@ class CoreConfig:
     sets no bound of its own; one that has more than `worker_bytes` of memory is killed, and all are kept within
     `worker_bounds`. With `client_shared_memory` clients pass tensors in shared memory, by keys that begin with none of
     `reserved_regions`. Of buffers for request bodies `kept_buffer_bytes` at most are kept while nobody uses them, of
-    answers that are fetched later as many as `deferred` allows. With `watches_loop` what holds up the event loop is
+    answers that are fetched later as many as `deferred` allows, of streams that are not read in time as much as
+    `unread` does. With `watches_loop` what holds up the event loop is
     logged with its stack; one server of a process can have that. `installs_registered`: what `defaults` say of
     installing packages holds for models that clients register, too.
     """
@@ -77,6 +88,7 @@ class CoreConfig:
     reserved_regions: tuple[str, ...] = ()
     kept_buffer_bytes: int = 2**28
     deferred: DeferredLimits = DeferredLimits()
+    unread: UnreadLimits = UnreadLimits()
     watches_loop: bool = False
     installs_registered: bool = False
 

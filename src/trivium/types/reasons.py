@@ -19,6 +19,7 @@ UNKNOWN_CALL: Final = "unknown_call"  # model, topic
 CALL_TWICE: Final = "call_twice"  # model, topic
 NO_FUNCTION: Final = "no_function"  # model, function
 DIED_WITH_MANY: Final = "died_with_many"  # model, killed; the instance had many items in work
+UNREAD: Final = "unread"  # model; its answer was not read while others waited for the model
 UNKNOWN_TOKEN: Final = "unknown_token"  # token
 SEVERAL_PARTS: Final = "several_parts"  # model
 ENDLESS: Final = "endless"  # chain

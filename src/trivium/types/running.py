@@ -92,6 +92,23 @@ class Executed(msgspec.Struct, frozen=True):
     is_one_of_many: bool = False
     in_steps: bool = False
 
+    def only(self, numbers: Sequence[int], rows: int) -> "Executed":
+        """Return the same execution, of `rows` rows in all, as one that ends these of its items alone, by their
+        numbers in it.
+        """
+        return Executed(
+            [self.items[number] for number in numbers],
+            [self.outcomes[number] for number in numbers],
+            self.began,
+            self.input_ready,
+            self.output_began,
+            self.ended,
+            self.rows or rows,
+            self.batch,
+            self.is_one_of_many,
+            self.in_steps,
+        )
+
 
 @final
 class Credit(msgspec.Struct, frozen=True, gc=False):

@@ -5,8 +5,8 @@ from tests.harness.fake_core import FakeCore
 from tests.harness.http_client import get, post
 from tests.harness.http_connection import HttpHarness
 
+from trivium.core.unread_answers import UnreadAnswers
 from trivium.frontends.limits import HttpLimits
-from trivium.frontends.unsent import UnreadAnswers
 
 
 class Reader:
@@ -27,14 +27,15 @@ class Reader:
         ([("a", 60), ("b", 41)], "a", 41),
         ([("a", 60), ("a", 0), ("b", 100)], "", 100),
         ([("a", 20), ("b", 20), ("a", 90)], "b", 90),
-        ([("a", 20), ("b", 20), ("c", 20), ("a", 10), ("b", 80)], "a", 100),
+        ([("a", 20), ("b", 20), ("c", 20), ("a", 30), ("b", 80)], "a", 100),
+        ([("a", 20), ("b", 20), ("c", 20), ("a", 10), ("b", 80)], "c", 90),
         ([("a", 500)], "", 500),
         ([("a", 500), ("b", 1)], "a", 1),
         ([("a", 30), ("b", 30), ("c", 200)], "ab", 200),
         ([("a", 0), ("a", 0)], "", 0),
     ],
 )
-def test_who_has_left_something_unread_for_longest_is_cut_off(
+def test_who_has_taken_nothing_for_longest_is_cut_off(
     notes: list[tuple[str, int]], cut: str, held: int
 ) -> None:
     unread, readers = UnreadAnswers(100), {name: Reader() for name in "abc"}

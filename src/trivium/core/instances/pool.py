@@ -339,6 +339,15 @@ class Pool:
         if instance is not None:
             instance.resume(item.item)
 
+    def shares(self, item: Item) -> bool:
+        """Has its instance other items in hand, which may wait for the very thread that this one has? Those whose own
+        receivers are full wait for them.
+        """
+        slot = self._slots.get(item.instance) or self._leaving.get(item.instance)
+        if slot is None or slot.in_flight:
+            return False
+        return any(other is not item and not other.is_held for other in slot.held.values())
+
     def _holder(self, item: Item) -> Instance | None:
         slot = self._slots.get(item.instance) or self._leaving.get(item.instance)
         return None if slot is None else slot.instance
@@ -375,8 +384,6 @@ class Pool:
                 item = slot.held.pop(event.item) if event.final else slot.held[event.item]
                 slot.ended += event.final and event.error is None
                 self._owner.part(item, event)
-                if item.is_held and not event.final:  # perhaps since before an instance had it
-                    self.hold(item)
             else:
                 self._deliver_fate(number, slot, event)
         if not slot.held:

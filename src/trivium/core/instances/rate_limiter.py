@@ -78,6 +78,16 @@ class RateLimiter:
             self._members[number].look_again()
         return [instance for number, instance in granted if number == member.number]
 
+    def is_awaited(self, member: "RateLimitedModel") -> bool:
+        """Does another model wait for something of what this one's instances have?"""
+        used = {
+            resource for key, needs in self._running.items() if key[0] == member.number for resource in needs
+        }
+        return any(
+            key[0] != member.number and not used.isdisjoint(wish.needs) and self._members[key[0]].waits()
+            for key, wish in self._denied.items()
+        )
+
     def acquire(self, key: Key, needs: Amounts, weight: int) -> None:
         """An instance runs from now on."""
         self._running[key] = needs
@@ -130,6 +140,10 @@ class RateLimitedModel:
     def select(self, candidates: Mapping[InstanceId, Amounts]) -> Sequence[InstanceId]:
         """Return which of them may run now, of those that there is work for."""
         return self._limiter.select(self, candidates)
+
+    def is_awaited(self) -> bool:
+        """See `RateLimiter`."""
+        return self._limiter.is_awaited(self)
 
     def acquire(self, instance: InstanceId, needs: Amounts, weight: int) -> None:
         """See `RateLimiter`."""

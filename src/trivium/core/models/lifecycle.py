@@ -32,6 +32,7 @@ from trivium.core.observability.tracing import Tracing
 from trivium.core.queueing.call_graph import CallGraph
 from trivium.core.queueing.response_cache import ResponseCache, Section
 from trivium.core.request import GIVEN_UP
+from trivium.core.streams.spool import StreamStore
 from trivium.core.workers.process_launcher import WorkerServices
 from trivium.machine.memory import FreeMemory
 from trivium.machine.memory_guard import MemoryGuard
@@ -57,7 +58,8 @@ Progress = Callable[[VersionStatus], None]
 class LoadServices:
     """Holds what opening models takes: `find_engine` looks up, `facts` asks the inspector, `executor` has the
     threads that open, `forget` drops the metrics that a model counted once it is gone, `offload` reads long bodies in
-    threads, `memory` tells what is free, `is_patient` whether requests wait though instances do not open.
+    threads, `store` keeps what receivers leave unread, `memory` tells what is free, `is_patient` whether requests wait
+    though instances do not open.
     """
 
     find_engine: FindEngine
@@ -69,6 +71,7 @@ class LoadServices:
     tracing: Tracing
     forget: Callable[[str], None]
     offload: Offload = at_once
+    store: StreamStore = field(default_factory=StreamStore.in_memory)
     memory: FreeMemory = field(default_factory=FreeMemory)
     is_patient: Callable[[], bool] = lambda: False
 
@@ -87,6 +90,7 @@ class Lifecycle:
             measures=config.measures,
             tracing=services.tracing,
             offload=services.offload,
+            store=services.store,
             observer=services.workers.observer,
             recorder=services.workers.recorder,
             given_up=self._given_up,

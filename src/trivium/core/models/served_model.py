@@ -33,6 +33,8 @@ from trivium.core.schedulers.policy import BatchingSettings
 from trivium.core.schedulers.sequence.iterations import Iterations
 from trivium.core.schedulers.sequence.scheduler import SequenceScheduler
 from trivium.core.schedulers.sequence.unannounced import Endings
+from trivium.core.streams.held import HeldStreams
+from trivium.core.streams.spool import StreamStore
 from trivium.core.workers.arena import Arena
 from trivium.core.workers.process_launcher import instance_name
 from trivium.types import reasons
@@ -73,7 +75,8 @@ class ModelContext:
     """Holds what a served model is given from outside: the payload kinds that its engine takes, the memory that its
     workers share with the server, the graph of upward calls, what is measured, where its answers are cached, who bounds
     what runs, who traces its requests, who observes its runs and who records its requests, how long bodies are read
-    where nobody waits, what was prepared for it, and who is told that it was given up. While it `is_patient`, what
+    where nobody waits, what was prepared for it, where what its receivers leave unread is kept, and who is told that it
+    was given up. While it `is_patient`, what
     waits though instances do not open waits until then.
     """
 
@@ -88,6 +91,7 @@ class ModelContext:
     recorder: ServingRecorder | None = None
     offload: Offload = at_once
     prepared: PreparedLoad | None = None
+    store: StreamStore = field(default_factory=StreamStore.in_memory)
     given_up: Callable[[ModelSpec, ServeError], None] = lambda spec, why: None
     is_patient: Callable[[], bool] = lambda: False
 
@@ -138,6 +142,7 @@ class ServedModel:
         else:
             settings = BatchingSettings.of(spec.batching, spec.dynamic)
             self._scheduler = DynamicScheduler(self._queue, settings, clock, start, self._expire)
+        self._streams = HeldStreams(self, self._pool, context.store, clock)
         self._broadcasts = Broadcasts(spec, self._run_on, self._pool.slots)
         if spec.functions:
             launch = self._broadcasts.around(launch)
@@ -185,9 +190,10 @@ class ServedModel:
 
     async def close(self, why: ServeError = GIVEN_UP) -> None:
         """Close the instances; only when idle, or to give up what is left."""
-        for item in [*self._queue.entries(), *self._pool.held()]:
+        for item in [*self._queue.entries(), *self._pool.held(), *self._streams.items()]:
             item.cancel(why)
         self._scheduler.close()
+        self._streams.close()
         if self._run_watch is not None:
             self._run_watch.close()
         await self._scaler.close()
@@ -227,7 +233,7 @@ class ServedModel:
         if self._tracing.is_on:
             self._tracing.admitted(item, self.spec)
         if self._context.cache is not None and self._context.cache.answers(item, self._counters):
-            self._leave(item)
+            self.leave(item)
             return
         if not self._is_plain:
             self._rank(item, infer)
@@ -242,6 +248,8 @@ class ServedModel:
             item.keep_deadline(infer.deadline, self._clock)
         self._queue.add(item)
         self._scheduler.changed()
+        if self._streams.kept:
+            self._streams.look_soon()
 
     def _read_elsewhere(self, item: Item) -> None:
         """Have a long body read where nobody else waits for it; then it is judged as any other."""
@@ -253,7 +261,7 @@ class ServedModel:
         def done(found: Infer | ServeError) -> None:
             self._reading.discard(item.item)
             if item.state is ItemState.ENDED:  # its client has left meanwhile
-                self._leave(item)
+                self.leave(item)
                 return
             try:
                 if isinstance(found, ServeError):
@@ -414,6 +422,8 @@ class ServedModel:
         """Answer the items of an execution, each with its own outcome."""
         if self._tracing.is_on:
             self._tracing.executed(run)
+        if self._streams.kept:
+            run, items = self._streams.without_kept(run, items)
         now, rows = self._clock.now(), 0
         answer = self._responses.answer
         done: list[Item] = []
@@ -442,10 +452,28 @@ class ServedModel:
         """Pass on a part that an instance pushed for one item."""
         if self._tracing.is_on and type(part.payload) is Generated and part.payload.usage is not None:
             self._tracing.generated(item.item, part.payload.usage)
+        if (item.is_held or self._streams.kept) and self._streams.takes(item):
+            self._streams.keep(item, part)
+            return
+        self.pass_on(item, part)
+        if part.final:
+            self.leave(item)
+
+    def pass_on(self, item: Item, part: Part) -> None:
+        """See `StreamingModel`."""
         if not self._responses.part(item, part):
             self._pool.cancel(item)
-        if part.final:
-            self._leave(item)
+
+    def is_waited_for(self, item: Item) -> bool:
+        """See `StreamingModel`. The requests through a graph share nothing; a sequence waits for one instance, and one
+        within the rate limiter's bounds for what others have, so that it may wait though an instance is free.
+        """
+        waits_for_any = self._sequences is None and self._member is None
+        if self._queue.count and not (waits_for_any and self._pool.startable):
+            return True
+        if self._member is not None and self._member.is_awaited():
+            return True
+        return not isinstance(self.spec.scheduling, Graph) and self._pool.shares(item)
 
     def stepped(self, step: Stepped) -> None:
         """An instance has computed a step for its items."""
@@ -483,9 +511,11 @@ class ServedModel:
             item.state, item.instance = ItemState.QUEUED, 0
             self._queue.put_back(item)
         for item in lost:
+            if self._streams.kept and self._streams.lost(item, error):
+                continue
             if item.state is not ENDED:
                 self._responses.end(item, error)
-            self._leave(item)
+            self.leave(item)
         self._scaler.review()
         if self._scaler.is_failed:
             self.fail_waiting(self.failure())
@@ -513,15 +543,18 @@ class ServedModel:
                 self._responses.end(item, why)
             elif self._queue.remove(item):  # else it is being refused at this very moment
                 self._responses.end(item, why)
-                self._leave(item)
+                self.leave(item)
                 self._scheduler.changed()
         else:
             self._responses.end(item, why)
-            self._pool.cancel(item)
+            if self._streams.kept and self._streams.drop(item):
+                self.leave(item)
+            else:
+                self._pool.cancel(item)
 
     def _expire(self, item: Item, error: ServeError) -> None:
         self._responses.end(item, error)
-        self._leave(item)
+        self.leave(item)
 
     def oldest_run(self) -> float:
         """Return for how many seconds its oldest run has been in hand; 0 where nothing runs."""
@@ -532,12 +565,12 @@ class ServedModel:
         return self._queue.count
 
     def hold(self, item: Item) -> None:
-        """The item's receiver is full, wherever the item is."""
-        self._pool.hold(item)
+        """The item's receiver is full, wherever the item is: what comes for it from now on is kept."""
 
     def resume(self, item: Item) -> None:
         """The item's receiver has room again."""
-        self._pool.resume(item)
+        if self._streams.kept:
+            self._streams.resume(item)
 
     def instance_failed(self) -> None:
         """An instance did not open: end the calls that can never be served now."""
@@ -557,7 +590,7 @@ class ServedModel:
         for item in list(self._queue.entries()):
             item.cancel(why)
 
-    def _leave(self, item: Item) -> None:
+    def leave(self, item: Item) -> None:
         """The item is neither queued nor in an instance any more."""
         if item.operation.parent is not None:
             self._end_call(item.item, item.operation.parent)

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from trivium.config.options import ServerConfig
+from trivium.core.unread_answers import UnreadAnswers
 from trivium.frontends.access_log import AnswerLog
 from trivium.frontends.shares import Addresses, AddressUse, has_room
-from trivium.frontends.unsent import UnreadAnswers
 from trivium.types.access import AccessScope
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import ALLOW_ALL, Authorizer, InferenceCore, RpcProtocol

@@ -7,10 +7,10 @@ import asyncio
 from collections.abc import Callable
 from http import HTTPStatus
 
+from trivium.core.unread_answers import UnreadAnswers
 from trivium.frontends.http.exchange import Exchange
 from trivium.frontends.http.request import RequestBody
 from trivium.frontends.limits import SMALL_BODY, HttpLimits
-from trivium.frontends.unsent import UnreadAnswers
 from trivium.types.wire import HttpAnswer
 
 Buffers = list[bytes | memoryview]

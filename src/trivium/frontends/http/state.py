@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from trivium.core.unread_answers import UnreadAnswers
 from trivium.frontends.access_log import AnswerLog
 from trivium.frontends.limits import SMALL_BODY, HttpLimits
 from trivium.frontends.pages import PageRule
 from trivium.frontends.refusals import HttpRefusal
 from trivium.frontends.shares import Addresses, AddressUse, has_room
 from trivium.frontends.turns import Offload, TurnQueue
-from trivium.frontends.unsent import UnreadAnswers
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import ALLOW_ALL, Authorizer, Core, Encoder, WireProtocol
 from trivium.types.listeners import split_prefix

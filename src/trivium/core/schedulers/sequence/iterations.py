@@ -38,16 +38,7 @@ class Iterations:
         ]
         if any(wanted):
             kept = [i for i, again in enumerate(wanted) if not again]
-            run = Executed(
-                [run.items[i] for i in kept],
-                [run.outcomes[i] for i in kept],
-                run.began,
-                run.input_ready,
-                run.output_began,
-                run.ended,
-                run.rows or sum(item.rows for item in items),
-                run.batch,
-            )
+            run = run.only(kept, sum(item.rows for item in items))
             for item, again in zip(items, wanted, strict=True):
                 if again:
                     self._model.again(item)

@@ -1,17 +1,17 @@
-"""Keeps the books on answers that their clients have not read yet, so that slow readers cannot hold all memory.
+"""Keeps the books on answers that their receivers have not taken yet, so that slow readers cannot hold all memory.
 
-Decides who is cut off when all together leave too much unread: whoever has left something unread for longest, since a
-client that reads has nothing unread for long.
+Decides who is cut off when all together leave too much unread: whoever has taken nothing for longest, since who reads
+takes something now and then.
 """
 
 from typing import Protocol
 
 
 class SlowReader(Protocol):
-    """Holds bytes that a client has not read."""
+    """Holds bytes that a receiver has not taken."""
 
     def give_up(self) -> None:
-        """Free them: the client has not read for longer than all others, and there is no room."""
+        """Free them: the receiver has taken nothing for longer than all others, and there is no room."""
         ...
 
 
@@ -20,12 +20,14 @@ class UnreadAnswers:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._sizes: dict[SlowReader, int] = {}  # in the order in which they began to hold something
+        self._sizes: dict[SlowReader, int] = {}  # in the order in which something of them was taken last
         self.held_bytes = 0
 
     def note(self, holder: SlowReader, size: int) -> None:
         """The holder has so many bytes by now; none any more where that is 0."""
-        before = self._sizes.pop(holder, 0) if not size else self._sizes.get(holder, 0)
+        before = self._sizes.get(holder, 0)
+        if size < before:
+            del self._sizes[holder]  # something was taken: it goes behind the others
         self.held_bytes += size - before
         if not size:
             return
