@@ -15,7 +15,8 @@ from tests.harness.virtual_models import make_spec
 
 from trivium.core.clock import LoopClock
 from trivium.core.instances.mailbox import Mailbox
-from trivium.core.models.served_model import ModelContext, ServedModel
+from trivium.core.models.model_context import ModelContext
+from trivium.core.models.served_model import ServedModel
 from trivium.core.workers import host
 from trivium.core.workers.arena import Arena
 from trivium.core.workers.process_launcher import ProcessLauncher, WorkerServices

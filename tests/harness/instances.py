@@ -16,7 +16,8 @@ from trivium.core.clock import LoopClock
 from trivium.core.instances.inline import InlineInstance
 from trivium.core.instances.mailbox import Mailbox
 from trivium.core.instances.thread import ThreadInstance
-from trivium.core.models.served_model import ModelContext, ServedModel
+from trivium.core.models.model_context import ModelContext
+from trivium.core.models.served_model import ServedModel
 from trivium.core.workers.arena import Arena
 from trivium.core.workers.process_launcher import ProcessLauncher, WorkerServices
 from trivium.load.simulate import VirtualClock, VirtualInstance

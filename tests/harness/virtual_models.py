@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from trivium.core.models.served_model import ModelContext
+from trivium.core.models.model_context import ModelContext
 from trivium.load.simulate import VirtualClock, load_virtually
 from trivium.types.datatype import DataType
 from trivium.types.operations import Infer, ResponsePart

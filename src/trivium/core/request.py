@@ -25,12 +25,8 @@ class ItemOwner(Protocol):
         """End it with `why`, wherever it is. Called only while it has not ended."""
         ...
 
-    def hold(self, item: "Item") -> None:
-        """Its receiver is full, wherever the item is. Called only while it has not ended."""
-        ...
-
     def resume(self, item: "Item") -> None:
-        """Its receiver has room again."""
+        """Its receiver, which was full, has room again. Called only while it has not ended."""
         ...
 
 
@@ -75,10 +71,8 @@ class Item(msgspec.Struct, eq=False):
             self.owner.cancel(self, why)
 
     def hold(self) -> None:
-        """See `Ticket`. One that waits in the queue is held from its first part on."""
-        if not self.is_held and self.state is not ItemState.ENDED:
-            self.is_held = True
-            self.owner.hold(self)
+        """See `Ticket`. What comes for it from now on is kept."""
+        self.is_held = self.state is not ItemState.ENDED
 
     def resume(self) -> None:
         """See `Ticket`."""

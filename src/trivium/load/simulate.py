@@ -14,7 +14,8 @@ import msgspec
 import numpy as np
 
 from trivium.core.instances.mailbox import Mailbox
-from trivium.core.models.served_model import PLAIN, ModelContext, ServedModel
+from trivium.core.models.model_context import PLAIN, ModelContext
+from trivium.core.models.served_model import ServedModel
 from trivium.types.datatype import DataType
 from trivium.types.interfaces import Check, Instance, Port
 from trivium.types.operations import Infer, SequenceRef

@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from trivium.core.models.served_model import ModelContext, ServedModel
+from trivium.core.models.model_context import ModelContext
+from trivium.core.models.served_model import ServedModel
 from trivium.engines.hf.plan import (
     SlotHolder,
     SlotSeeker,

@@ -658,8 +658,9 @@ class Ticket(Protocol):
         ...
 
     def hold(self) -> None:
-        """The sink's owner is full: until `resume`, whoever makes the parts makes no more than its window. What is on
-        its way still comes. No effect once it has ended, nor the second time; cancelling needs no `resume`.
+        """The sink's owner is full: it gets nothing until `resume`, not even the last part, unless it cancels. Whoever
+        makes the parts makes no more than its window, or more of them are kept where others wait for it. No effect once
+        it has ended, nor the second time; cancelling needs no `resume`.
         """
         ...
 

@@ -24,10 +24,11 @@ from trivium.core.models import version_policy
 from trivium.core.models.broadcasts import have_made
 from trivium.core.models.inspector import can_tell
 from trivium.core.models.launcher import Launcher, default_isolation
+from trivium.core.models.model_context import ModelContext, Offload, at_once
 from trivium.core.models.preparations import Preparations, PreparedLoad
 from trivium.core.models.registry import Record, Registry
 from trivium.core.models.repository import ModelEntry
-from trivium.core.models.served_model import ModelContext, Offload, ServedModel, at_once
+from trivium.core.models.served_model import ServedModel
 from trivium.core.observability.tracing import Tracing
 from trivium.core.queueing.call_graph import CallGraph
 from trivium.core.queueing.response_cache import ResponseCache, Section

@@ -5,26 +5,23 @@ versions beside its own nor how it came to be loaded.
 """
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from collections.abc import Sequence as ItemList
-from dataclasses import dataclass, field
 
 import msgspec
 
 from trivium.core.instances.mailbox import Mailbox
 from trivium.core.instances.pool import InstanceSlot, Owner, Pool
 from trivium.core.instances.rate_limited_pool import LimitedPool, needs_of
-from trivium.core.instances.rate_limiter import RateLimitedModel, RateLimiter
+from trivium.core.instances.rate_limiter import RateLimitedModel
 from trivium.core.instances.run_watch import RunWatch
 from trivium.core.instances.scaler import Group, Launch, Scaler
 from trivium.core.models.broadcasts import FIRST_CALL, Broadcasts
-from trivium.core.models.preparations import PreparedLoad
-from trivium.core.observability.tracing import NOTHING_TRACED, Tracing
+from trivium.core.models.model_context import PLAIN, ModelContext
 from trivium.core.queueing.admission import AdmissionController
-from trivium.core.queueing.call_graph import CallGraph, PendingCall
+from trivium.core.queueing.call_graph import PendingCall
 from trivium.core.queueing.payload_adapter import payload_adapter
 from trivium.core.queueing.queue import RequestQueue
-from trivium.core.queueing.response_cache import Section
 from trivium.core.queueing.responses import answering
 from trivium.core.queueing.sequencer import ResponseSequencer
 from trivium.core.request import GIVEN_UP, Item
@@ -34,8 +31,6 @@ from trivium.core.schedulers.sequence.iterations import Iterations
 from trivium.core.schedulers.sequence.scheduler import SequenceScheduler
 from trivium.core.schedulers.sequence.unannounced import Endings
 from trivium.core.streams.held import HeldStreams
-from trivium.core.streams.spool import StreamStore
-from trivium.core.workers.arena import Arena
 from trivium.core.workers.process_launcher import instance_name
 from trivium.types import reasons
 from trivium.types.buffers import Lease
@@ -43,11 +38,9 @@ from trivium.types.debug_state import ModelDebugState, SequenceDebugState
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.generation import Generated
-from trivium.types.interfaces import NO_OBSERVER, Check, Clock, RunObserver, Sink
-from trivium.types.metrics import Measurements
+from trivium.types.interfaces import Check, Clock, Sink
 from trivium.types.operations import Broadcast, CallRef, Infer, ModelDescription, ResponsePart
-from trivium.types.payload import Payload, PayloadKind, Raw, Tensors
-from trivium.types.recording import ServingRecorder
+from trivium.types.payload import Payload, Raw, Tensors
 from trivium.types.running import Executed, InstanceId, ItemId, Part, Placement, Stepped
 from trivium.types.schedules import Graph, Sequence
 from trivium.types.spec import Device, InstanceGroup, Isolation, ModelSpec, StandingCall
@@ -57,46 +50,6 @@ from trivium.types.statistics import VersionStatistics
 ENDED = ItemState.ENDED  # members of an Enum are slow to look up in its class
 COLD_SECONDS = 1.0
 """After which a request to a model that was scaled to no instance may be sent again."""
-
-ONLY_TENSORS = frozenset({PayloadKind.TENSORS})
-
-
-Offload = Callable[[Callable[[], Infer | ServeError], Callable[[Infer | ServeError], None]], None]
-"""Has something done in a thread, and calls back on the loop with what came of it."""
-
-
-def at_once(work: Callable[[], Infer | ServeError], done: Callable[[Infer | ServeError], None]) -> None:
-    """Do it here and now."""
-    done(work())
-
-
-@dataclass(frozen=True, slots=True)
-class ModelContext:
-    """Holds what a served model is given from outside: the payload kinds that its engine takes, the memory that its
-    workers share with the server, the graph of upward calls, what is measured, where its answers are cached, who bounds
-    what runs, who traces its requests, who observes its runs and who records its requests, how long bodies are read
-    where nobody waits, what was prepared for it, where what its receivers leave unread is kept, and who is told that it
-    was given up. While it `is_patient`, what
-    waits though instances do not open waits until then.
-    """
-
-    takes: frozenset[PayloadKind] = ONLY_TENSORS
-    arena: Arena | None = None
-    calls: CallGraph = field(default_factory=CallGraph)
-    measures: Measurements = field(default_factory=Measurements)
-    cache: Section | None = None
-    limiter: RateLimiter | None = None
-    tracing: Tracing = NOTHING_TRACED
-    observer: RunObserver = NO_OBSERVER
-    recorder: ServingRecorder | None = None
-    offload: Offload = at_once
-    prepared: PreparedLoad | None = None
-    store: StreamStore = field(default_factory=StreamStore.in_memory)
-    given_up: Callable[[ModelSpec, ServeError], None] = lambda spec, why: None
-    is_patient: Callable[[], bool] = lambda: False
-
-
-PLAIN = ModelContext()
 
 
 class ServedModel:
@@ -468,10 +421,8 @@ class ServedModel:
         """See `StreamingModel`. The requests through a graph share nothing; a sequence waits for one instance, and one
         within the rate limiter's bounds for what others have, so that it may wait though an instance is free.
         """
-        waits_for_any = self._sequences is None and self._member is None
-        if self._queue.count and not (waits_for_any and self._pool.startable):
-            return True
-        if self._member is not None and self._member.is_awaited():
+        is_free = self._pool.startable > 0 and self._sequences is None and self._member is None
+        if (self._queue.count and not is_free) or (self._member is not None and self._member.is_awaited()):
             return True
         return not isinstance(self.spec.scheduling, Graph) and self._pool.shares(item)
 
@@ -563,9 +514,6 @@ class ServedModel:
     def waiting(self) -> int:
         """Count the items that wait in the queue."""
         return self._queue.count
-
-    def hold(self, item: Item) -> None:
-        """The item's receiver is full, wherever the item is: what comes for it from now on is kept."""
 
     def resume(self, item: Item) -> None:
         """The item's receiver has room again."""

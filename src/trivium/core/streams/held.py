@@ -80,7 +80,7 @@ class HeldStream:
 
 
 class HeldStreams:
-    """All of one model version. Used on the loop only. `kept` is the live table of those of which parts are kept."""
+    """Keeps the unread answers of one model version. Used on the loop only; `kept` has those with parts that wait."""
 
     def __init__(self, model: StreamingModel, pool: Pool, store: StreamStore, clock: Clock) -> None:
         self._model = model
@@ -111,7 +111,7 @@ class HeldStreams:
         self._judge(stream)
 
     def without_kept(self, run: Executed, items: Sequence[Item]) -> tuple[Executed, Sequence[Item]]:
-        """Keep the outcomes of those items of an execution of which parts are kept; return what is left of it."""
+        """Keep the outcomes of an execution's items that have parts waiting; return what is left of it."""
         is_kept = [item.item in self.kept and self.takes(item) for item in items]
         if not any(is_kept):
             return run, items
@@ -149,7 +149,7 @@ class HeldStreams:
         return stream.is_done
 
     def items(self) -> list[Item]:
-        """Return the items of which parts are kept."""
+        """Return the items that have parts waiting."""
         return [stream.item for stream in self.kept.values()]
 
     def look_soon(self) -> None:

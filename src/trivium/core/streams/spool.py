@@ -37,7 +37,7 @@ class StreamStore:
     """Says where the parts of all answers that wait for their receivers are kept, and how much there is of them."""
 
     def __init__(self, limits: UnreadLimits, folder: Path | None, offload: Offload) -> None:
-        """Without a `folder` all is kept in memory."""
+        """Make one that keeps files in `folder`; without one all is kept in memory."""
         disk = limits.disk if folder is not None else 0
         memory = min(IN_MEMORY, max(limits.memory // PER_STREAM, 1))
         self.bounds = StreamBounds(memory, max((limits.memory + disk) // PER_STREAM, memory))
@@ -186,7 +186,7 @@ class PartSpool:
 
 
 def _nobody(result: object) -> None:
-    """What became of it is nobody's concern."""
+    """Hear what became of work that nobody waits for."""
 
 
 def _attempt(work: Work) -> object:

@@ -42,6 +42,11 @@ NO_REQUEST = RpcAnswer(
 )
 
 
+UNREAD = RpcAnswer(
+    code=RESOURCE_EXHAUSTED,
+    details="The client takes its responses too slowly, and what it has not taken was dropped. Read faster, or ask for "
+    "less at a time.",
+)
 LATE_MESSAGE = RpcAnswer(
     code=DEADLINE_EXCEEDED,
     details="The request message did not come in time. Send it faster, or in smaller messages.",
@@ -109,6 +114,8 @@ class Channel(Sender):
         "_missed_since",
         "_owed",
         "_room",
+        "_sent_then",
+        "_unread_since",
         "_waiting",
         "awaits_first",
         "coding",
@@ -137,6 +144,8 @@ class Channel(Sender):
         self.awaits_first = awaits_first
         self._looked_at = -1  # the number of the message that was not whole at the last look
         self._missed_since = 0.0
+        self._unread_since: float | None = None  # nearly nothing of what is unsent has left since
+        self._sent_then = 0
         self.coding = coding
         self._waiting: deque[bytes | Packed | None] | None = None  # behind one that is being unpacked
         self.kept = 0
@@ -235,6 +244,22 @@ class Channel(Sender):
             self._looked_at, self._missed_since = requests.begun, now
         elif now >= self._missed_since + seconds + came / rate:
             self._refuse(CallRefused(LATE_MESSAGE))
+
+    def end_if_unread(self, now: float, seconds: float, rate: int) -> None:
+        """End the call if less than `rate` bytes of what it has to send have left in so many seconds, since that was
+        first seen by a call of this method.
+        """
+        if not self.unsent:
+            self._unread_since = None
+        elif self._unread_since is None or self.sent - self._sent_then >= rate:
+            self._unread_since, self._sent_then = now, self.sent
+        elif now >= self._unread_since + seconds:
+            self._line.flow.drop(self)
+            if self.is_over:  # its status would tell of a whole answer
+                self._line.put(frames.reset(self.number, frames.CANCEL))
+                self._line.answered(self)
+            else:
+                self._refuse(CallRefused(UNREAD))
 
     def give_back(self, size: int) -> None:
         """A message of `size` bytes is needed no more, or books itself; the client may send more."""

@@ -244,11 +244,13 @@ class H2Connection(asyncio.BufferedProtocol):
             self.leave()
 
     def _on_unfinished(self) -> None:
-        """Some call may wait for a message that does not come; look again while there are calls."""
+        """Some call may wait for a message that does not come, or for a client that does not read; look again while
+        there are calls.
+        """
         self._is_watching = self.session.has_calls
         if self._is_watching:
             self.session.end_late(self._loop.time())
-            self._at(self._shared.site.limits.message_seconds / 2, self._on_unfinished)
+            self._at(self._shared.site.limits.look_seconds, self._on_unfinished)
 
     def _on_age(self) -> None:
         self.leave()
@@ -287,7 +289,7 @@ class H2Connection(asyncio.BufferedProtocol):
             self._note_unread(session.flow.unsent)
         if session.streams and not self._is_watching:
             self._is_watching = True
-            self._at(self._shared.site.limits.message_seconds / 2, self._on_unfinished)
+            self._at(self._shared.site.limits.look_seconds, self._on_unfinished)
         if session.is_choked:
             unsent = self._transport.get_write_buffer_size()
             self._read(max(unsent, session.flow.unsent) <= _MOST_UNSENT)

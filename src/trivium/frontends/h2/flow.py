@@ -26,16 +26,17 @@ _MOST_TURN = 64 * 1024
 
 class Sender:
     """Holds what one stream has yet to send: `pieces` of DATA, and behind them `tail`, a frame that ends the stream
-    and needs no window. `on_sent` is called when all pieces have been sent.
+    and needs no window. `sent` and `unsent` are bytes of DATA. `on_sent` is called when all pieces have been sent.
     """
 
-    __slots__ = ("is_ready", "number", "pieces", "tail", "unsent", "window")
+    __slots__ = ("is_ready", "number", "pieces", "sent", "tail", "unsent", "window")
 
     def __init__(self, number: int, window: int) -> None:
         self.number = number
         self.window = window
         self.pieces: deque[memoryview] = deque()
         self.unsent = 0
+        self.sent = 0
         self.tail = b""
         self.is_ready = False
 
@@ -101,6 +102,7 @@ class SendFlow:
         self.unsent -= size
         sender.window -= size
         sender.unsent -= size
+        sender.sent += size
         pieces = sender.pieces
         while size:
             piece = pieces[0]

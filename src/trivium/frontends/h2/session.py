@@ -218,10 +218,11 @@ class Session:
             call.abort(answer)
 
     def end_late(self, now: float) -> None:
-        """End the calls whose messages do not come."""
+        """End the calls whose messages do not come, and those whose responses are not taken."""
         limits = self.site.limits
         for channel in list(self.streams.values()):
             channel.end_if_late(now, limits.message_seconds, limits.slowest_rate)
+            channel.end_if_unread(now, limits.write_seconds, limits.slowest_rate)
 
     # -- details ---------------------------------------------------------------------------------------
 

@@ -65,8 +65,9 @@ class GrpcLimits:
     """Limits of one gRPC front end. Sizes are bytes, times seconds.
 
     `message_bytes`: of one request message. `total_message_bytes`: request messages held at once, by all calls. A
-    call's message must come within `message_seconds` plus its bytes so far / `slowest_rate`; a connection without a
-    call is closed after `idle_seconds` (None: never). `unsent_bytes`: responses that one stream's client has not taken
+    call's message must come within `message_seconds` plus its bytes so far / `slowest_rate`; a call whose client takes
+    fewer than `slowest_rate` bytes of what it is sent in `write_seconds` is ended; a connection without a call is
+    closed after `idle_seconds` (None: never). `unsent_bytes`: responses that one stream's client has not taken
     yet; more ends the stream. `stream_requests`: requests in work on one stream before no more are read from it. The
     rest is what gRPC calls keep-alive: the server pings a silent connection after `keepalive_seconds` and closes it
     `keepalive_timeout` later; a client may ping every `ping_seconds`, and with `pings_without_calls` also while it has
@@ -92,8 +93,14 @@ class GrpcLimits:
     compression: str = "none"
     access_log: str | None = None
     message_seconds: float = 20.0
+    write_seconds: float = 30.0
     slowest_rate: int = 16 * 1024
     idle_seconds: float | None = 300.0
+
+    @property
+    def look_seconds(self) -> float:
+        """Return the seconds between two looks at whether messages come and responses are taken."""
+        return min(self.message_seconds, self.write_seconds) / 2
 
 
 def grpc_limits(config: ServerConfig, role: Role = Role.INFERENCE) -> GrpcLimits:
@@ -118,6 +125,7 @@ def grpc_limits(config: ServerConfig, role: Role = Role.INFERENCE) -> GrpcLimits
         compression=config.grpc.compression,
         access_log=config.server.access_log or None,
         message_seconds=config.grpc.message_timeout,
+        write_seconds=config.http.write_timeout,
         slowest_rate=config.http.slowest_rate,
         idle_seconds=config.grpc.idle_timeout or None,
     )

@@ -11,7 +11,8 @@ from tests.harness.virtual_models import VirtualModelHarness, make_infer, make_s
 from trivium.core.instances.mailbox import Mailbox
 from trivium.core.instances.pool import InstanceSlot, by_turns, least_busy_first
 from trivium.core.instances.rate_limiter import RateLimiter
-from trivium.core.models.served_model import ModelContext, ServedModel
+from trivium.core.models.model_context import ModelContext
+from trivium.core.models.served_model import ServedModel
 from trivium.load.simulate import VirtualClock, VirtualInstance
 from trivium.types.errors import Code, ServeError
 from trivium.types.resources import EVERYWHERE, ResourceLimits, ResourceNeed, ResourceRequest

@@ -9,7 +9,8 @@ import pytest
 from tests.harness.virtual_models import make_infer, make_spec
 
 from trivium.core.instances.mailbox import Mailbox
-from trivium.core.models.served_model import PLAIN, ServedModel
+from trivium.core.models.model_context import PLAIN
+from trivium.core.models.served_model import ServedModel
 from trivium.load.simulate import VirtualClock, VirtualInstance
 from trivium.types.errors import Code, ServeError
 from trivium.types.running import Dead

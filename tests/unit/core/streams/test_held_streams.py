@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.harness.virtual_models import make_infer, make_spec
 
-from trivium.core.models.served_model import ModelContext
+from trivium.core.models.model_context import ModelContext
 from trivium.core.streams.held import LOOK_SECONDS
 from trivium.core.streams.spool import StreamStore
 from trivium.core.unread_answers import UnreadAnswers

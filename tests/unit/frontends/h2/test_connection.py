@@ -348,6 +348,22 @@ def test_a_message_that_comes_slowly_enough_has_its_time() -> None:
     stage.lose()
 
 
+@pytest.mark.parametrize("takes", [0, 999, 1000])
+def test_a_client_that_takes_too_little_of_a_large_answer_is_reset(takes: int) -> None:
+    stage = later(write_seconds=10.0, message_seconds=20.0, slowest_rate=1000)
+    stage.say(stage.peer.call(1, UNARY, b"echo x"))
+    stage.core.tickets[0].say(bytes(200_000), final=True)
+    stage.wait(10.0)
+    for _ in range(4):
+        if takes and not stage.peer.streams[1].reset:
+            stage.say(stage.peer.grow(0, takes), stage.peer.grow(1, takes))
+        stage.wait(10.0)
+    # A status would tell of a whole answer.
+    assert stage.peer.streams[1].reset == (None if takes == 1000 else frames.CANCEL)
+    assert bool(stage.connection.session.streams) is (takes == 1000)
+    stage.lose()
+
+
 def test_a_stream_without_a_message_may_last() -> None:
     stage = H2ConnectionHarness(FakeCore(is_prompt=False), message_seconds=2.0).greet()
     stage.say(stage.peer.call(1, UNARY, b"echo x"))

@@ -291,3 +291,32 @@ def test_a_server_stream_that_is_reset_cancels_what_runs() -> None:
         assert talk.core.tickets[0].cancelled is CANCELLED
 
     play(scene, is_prompt=False)
+
+
+@pytest.mark.parametrize("takes", [999, 1000])
+def test_a_client_that_takes_too_little_of_a_stream_ends_it(takes: int) -> None:
+    async def scene(talk: Streams) -> None:
+        heard = await talk.open(1)
+        await talk.turn(data(1, prefixed(b"echo a")))
+        (ticket,) = talk.core.tickets
+        ticket.say(bytes(200_000))
+        await talk.turn()
+        assert ticket.is_held
+        for _ in range(4):
+            talk.time.now += 5.0
+            talk.session.end_late(talk.time.now)
+            await talk.turn()
+        assert (heard.status, ticket.cancelled) == (None, None), "its time is not up"
+        await talk.turn(talk.peer.grow(0, takes), talk.peer.grow(1, takes))
+        for _ in range(2):
+            talk.time.now += 5.0
+            talk.session.end_late(talk.time.now)
+            await talk.turn()
+        if takes == 1000:
+            assert heard.status is None
+            return
+        assert (heard.status, "too slowly" in heard.details) == (8, True)
+        assert ticket.cancelled is not None
+        assert not talk.session.streams
+
+    play(scene, is_prompt=False, write_seconds=21.0, slowest_rate=1000)
