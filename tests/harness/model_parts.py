@@ -4,7 +4,7 @@ from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
 from unittest.mock import patch
 
-from trivium.core.models import served_model
+from trivium.core.models import model_pool, served_model
 
 
 @contextmanager
@@ -25,8 +25,13 @@ def kept_parts():
         return parts.counters, responses
 
     with ExitStack() as stack:
-        for name, attribute in (("pool", "Pool"), ("queue", "RequestQueue"), ("scaler", "Scaler")):
-            make = keep(name, getattr(served_model, attribute))
-            stack.enter_context(patch.object(served_model, attribute, make))
+        places = (
+            ("pool", model_pool, "Pool"),
+            ("queue", served_model, "RequestQueue"),
+            ("scaler", served_model, "Scaler"),
+        )
+        for name, module, attribute in places:
+            make = keep(name, getattr(module, attribute))
+            stack.enter_context(patch.object(module, attribute, make))
         stack.enter_context(patch.object(served_model, "answering", answered))
         yield parts

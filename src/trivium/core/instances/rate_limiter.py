@@ -34,15 +34,20 @@ class RateLimiter:
         self._now_passed = 0
 
     def join(
-        self, needs: Collection[Amounts], waits: Callable[[], int], look_again: Callable[[], None]
+        self,
+        needs: Collection[Amounts],
+        waits: Callable[[], int],
+        look_again: Callable[[], None],
+        awaited: Callable[[], None],
     ) -> "RateLimitedModel":
         """Add a model with instances that need so much; `waits` counts its waiting items, `look_again` has it ask
-        again. Raises LOAD_FAILED where one of its instances could never run.
+        again, `awaited` tells it that another one waits while it runs. Raises LOAD_FAILED where one of its instances
+        could never run.
         """
         others = [amounts for member in self._members.values() for amounts in member.needs]
         self._limits = limits([*others, *needs], self._supply)
         number = next(self._numbers)
-        member = self._members[number] = RateLimitedModel(self, number, needs, waits, look_again)
+        member = self._members[number] = RateLimitedModel(self, number, needs, waits, look_again, awaited)
         return member
 
     def leave(self, number: int) -> None:
@@ -73,7 +78,11 @@ class RateLimiter:
             del self._denied[key]
         others = [wish for key, wish in self._denied.items() if self._members[key[0]].waits()]
         granted = grants([*mine, *others], self.free())
-        self._denied.update((wish.who, wish) for wish in mine if wish.who not in granted)
+        denied = {wish.who: wish for wish in mine if wish.who not in granted}
+        self._denied.update(denied)
+        if denied:
+            for number in {number for number, _ in self._running if number != member.number}:
+                self._members[number].awaited()
         for number in {number for number, _ in granted if number != member.number}:
             self._members[number].look_again()
         return [instance for number, instance in granted if number == member.number]
@@ -121,7 +130,9 @@ class RateLimiter:
 
 
 class RateLimitedModel:
-    """One model version, as the limiter sees it: `waits` tells whether it has work, `look_again` has it ask again."""
+    """One model version, as the limiter sees it: `waits` tells whether it has work, `look_again` has it ask again,
+    `awaited` tells it that another one waits while it runs.
+    """
 
     def __init__(
         self,
@@ -130,12 +141,14 @@ class RateLimitedModel:
         needs: Collection[Amounts],
         waits: Callable[[], int],
         look_again: Callable[[], None],
+        awaited: Callable[[], None],
     ) -> None:
         self._limiter = limiter
         self.number = number
         self.needs = needs
         self.waits = waits
         self.look_again = look_again
+        self.awaited = awaited
 
     def select(self, candidates: Mapping[InstanceId, Amounts]) -> Sequence[InstanceId]:
         """Return which of them may run now, of those that there is work for."""

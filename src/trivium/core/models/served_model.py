@@ -11,13 +11,12 @@ from collections.abc import Sequence as ItemList
 import msgspec
 
 from trivium.core.instances.mailbox import Mailbox
-from trivium.core.instances.pool import InstanceSlot, Owner, Pool
-from trivium.core.instances.rate_limited_pool import LimitedPool, needs_of
-from trivium.core.instances.rate_limiter import RateLimitedModel
+from trivium.core.instances.pool import InstanceSlot
 from trivium.core.instances.run_watch import RunWatch
 from trivium.core.instances.scaler import Group, Launch, Scaler
 from trivium.core.models.broadcasts import FIRST_CALL, Broadcasts
 from trivium.core.models.model_context import PLAIN, ModelContext
+from trivium.core.models.model_pool import make_pool
 from trivium.core.queueing.admission import AdmissionController
 from trivium.core.queueing.call_graph import PendingCall
 from trivium.core.queueing.payload_adapter import payload_adapter
@@ -27,9 +26,7 @@ from trivium.core.queueing.sequencer import ResponseSequencer
 from trivium.core.request import GIVEN_UP, Item
 from trivium.core.schedulers.dynamic import DynamicScheduler
 from trivium.core.schedulers.policy import BatchingSettings
-from trivium.core.schedulers.sequence.iterations import Iterations
 from trivium.core.schedulers.sequence.scheduler import SequenceScheduler
-from trivium.core.schedulers.sequence.unannounced import Endings
 from trivium.core.streams.held import HeldStreams
 from trivium.core.workers.process_launcher import instance_name
 from trivium.types import reasons
@@ -76,7 +73,7 @@ class ServedModel:
         )
         has_rules = isinstance(spec.scheduling, Sequence) or spec.limits.item_deadline is not None
         self._is_plain = self._adapter.levels.are_plain and not has_rules
-        self._pool, self._member = self._make_pool(mailbox)
+        self._pool, self._member = make_pool(self, mailbox, clock, context)
         self._queue = RequestQueue(self._pool.free)
         self._admission = AdmissionController(
             spec, self._adapter.levels, self._queue, self._pool, self._counters
@@ -105,23 +102,6 @@ class ServedModel:
         self._idle_waiters: list[asyncio.Future[None]] = []
         self._is_cold = False
         self._follow_scaling()
-
-    def _make_pool(self, mailbox: Mailbox) -> tuple[Pool, RateLimitedModel | None]:
-        """Return the pool, limited where there is a limiter and the instances need anything. Raises LOAD_FAILED where
-        one of them could never run.
-        """
-        spec, context, rules = self.spec, self._context, self.spec.scheduling
-        owner: Owner = self
-        if isinstance(rules, Sequence) and rules.is_iterative:
-            owner = Iterations(self)
-        elif isinstance(rules, Sequence) and rules.unannounced is not None:
-            owner = Endings(self, rules.unannounced.properties.ends, self._end_sequences)
-        limiter, now = context.limiter, self._clock.now
-        if limiter is None or not any(group.claim.needs for group in spec.groups):
-            return Pool(owner, mailbox, spec.batching.merge, now, context.observer), None
-        needs = [amounts for group in spec.groups for amounts in needs_of(group)]
-        member = limiter.join(needs, self.waiting, lambda: self._scheduler.changed())
-        return LimitedPool(owner, mailbox, now, member, isinstance(rules, Sequence), context.observer), member
 
     def _follow_scaling(self) -> None:
         """Let decisions and the lead of instances know whether the number of instances may change."""
@@ -245,6 +225,7 @@ class ServedModel:
 
         self._active += 1
         self._pool.start(number, [Item(item, infer, sink, self._clock.now(), self)])
+        self._streams.look_soon()
         part = await done
         if part.error is not None:
             raise part.error.with_traceback(None)
@@ -436,8 +417,8 @@ class ServedModel:
         item.state, item.instance = ItemState.QUEUED, 0
         self._sequences.again(item)
 
-    def _end_sequences(self, sequences: ItemList[str]) -> None:
-        """An answer says that these are over."""
+    def end_sequences(self, sequences: ItemList[str]) -> None:
+        """See `PooledModel`."""
         assert self._sequences is not None
         self._sequences.end(sequences)
 
@@ -475,6 +456,8 @@ class ServedModel:
     def freed(self) -> None:
         """Credits came back, or an instance was opened."""
         self._pool.observe(self._counters.mean_run)
+        if self._streams.kept:
+            self._streams.look_soon()
         if self._queue.count or self._sequences is not None:
             self._scheduler.changed()
         elif self._scaler.is_elastic:
@@ -514,6 +497,14 @@ class ServedModel:
     def waiting(self) -> int:
         """Count the items that wait in the queue."""
         return self._queue.count
+
+    def look_again(self) -> None:
+        """See `PooledModel`."""
+        self._scheduler.changed()
+
+    def awaited(self) -> None:
+        """See `PooledModel`."""
+        self._streams.look_soon()
 
     def resume(self, item: Item) -> None:
         """The item's receiver has room again."""

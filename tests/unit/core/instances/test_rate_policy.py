@@ -92,7 +92,9 @@ class Model:
         self.needs = {number: {R: need} for number in range(instances)}
         self.weight = weight
         self.on_look_again = lambda: None
-        self.member = limiter.join(list(self.needs.values()), lambda: 9, lambda: self.on_look_again())
+        self.member = limiter.join(
+            list(self.needs.values()), lambda: 9, lambda: self.on_look_again(), lambda: None
+        )
         self.running = set()
         self.runs = 0
 

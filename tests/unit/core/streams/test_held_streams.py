@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.harness.virtual_models import make_infer, make_spec
 
+from trivium.core.instances.rate_limiter import RateLimiter
 from trivium.core.models.model_context import ModelContext
 from trivium.core.streams.held import LOOK_SECONDS
 from trivium.core.streams.spool import StreamStore
@@ -16,7 +17,9 @@ from trivium.types import reasons
 from trivium.types.core_config import UnreadLimits
 from trivium.types.errors import Code, ServeError
 from trivium.types.payload import Raw, RawPart
+from trivium.types.resources import ResourceLimits, ResourceNeed, ResourceRequest
 from trivium.types.running import Begun, Credit, Dead, Executed, Part
+from trivium.types.spec import InstanceGroup
 
 SECONDS = 0.001
 """For a part to be made."""
@@ -308,3 +311,25 @@ def test_what_an_instance_made_before_it_died_is_given_before_the_error():
     slow.read()
     assert slow.last.error.code is Code.WORKER_DIED
     assert len(slow.numbers) > WINDOW
+
+
+def test_another_model_that_waits_for_a_resource_frees_the_sender():
+    """With a rate limiter, what a held stream's instance has is what another model waits for."""
+    counts = {1: 500, 2: 3}
+    clock = VirtualClock()
+    limiter = RateLimiter(ResourceLimits())
+    claim = ResourceRequest((ResourceNeed("gpu", 1, True),))
+    context = ModelContext(limiter=limiter)
+    readers = {}
+    for number in counts:
+        spec = make_spec(streams=True, groups=(InstanceGroup("m", 1, 1, claim=claim),))
+        model = opened(spec, clock, lambda port: Streaming(clock, port, 0, counts), asyncio.run, context)
+        reader = readers[number] = Reader(clock)
+        reader.ticket = model.submit(number, make_infer(), reader)
+        clock.run(clock.now() + 1)
+    readers[2].read()
+    clock.run(clock.now() + 1)
+    assert readers[2].numbers == [1, 2, 3]
+    readers[1].read()
+    clock.run(clock.now() + 1)
+    assert readers[1].numbers == list(range(1, 501))
