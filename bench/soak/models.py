@@ -20,6 +20,7 @@ class TritonPythonModel:
                 sender.send(pb_utils.InferenceResponse([pb_utils.Tensor("y", x)]))
             sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
 """
+VERBOSE = REPEAT.replace("range(8)", "range(300)").replace("as_numpy()", "as_numpy().repeat(256, 0)")
 DECOUPLED = "model_transaction_policy { decoupled: true }\n"
 WIDE = repository.ECHO.replace("[ 16 ]", "[ -1 ]")
 TWO_VERSIONS = """
@@ -40,6 +41,7 @@ def lay_out(root: Path) -> tuple[Path, Path, Path]:
         "handler": (repository.PYTHON + repository.BATCHED, echo_handler.ECHO),
         "comes_and_goes": (repository.PYTHON, echo_handler.ECHO),
         "repeat": (repository.PYTHON + DECOUPLED, REPEAT),
+        "verbose": (repository.PYTHON + DECOUPLED, VERBOSE),
     }
     for name, (config, code) in handlers.items():
         (_folder(store, name, config) / "model.py").write_text(code)

@@ -19,11 +19,13 @@ PAGE = """# An hour of mixed traffic
 Made by `make soak-hour` (`bench/soak`): one server with an ONNX model in two versions, engines, Python handlers, a
 decoupled one, a DJL folder and a TorchServe archive, asked over HTTP and gRPC for {minutes:.0f} minutes on a machine of
 two cores that did other work at the same time. Meanwhile one model is loaded and unloaded, another changes its version,
-clients leave in the middle of a body, and wrong requests are refused.
+clients leave in the middle of a body, wrong requests are refused, small and large ones, answers are deferred and not
+all of them fetched, and streams are read slowly, or not at all, while others wait for their model.
 
 A series is flat if its growth over the time behind the first sixth stays within what is allowed. The growth is that of
 the Theil-Sen slope: the median of the slopes between all pairs of points, which a few outliers do not move. Memory is
-what no file backs; waits are those of a small JSON request; processor time is the server process's own.
+what no file backs; waits are those of a small JSON request; processor time is the server process's own. The longest
+turn of the loop is processor time of its thread, and the longest since the start.
 
 ![every series over time](soak.svg)
 

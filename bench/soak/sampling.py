@@ -1,6 +1,8 @@
 """Takes samples of a server: memory, descriptors, threads and processes of it and of its children, and its cost."""
 
+import re
 import statistics
+import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -9,6 +11,8 @@ from bench.soak.slopes import Bound
 from bench.soak.traffic import Books
 
 MIB = 2**20
+TURN = "longest turn of the loop"
+_TURN_LINE = re.compile(r"^trivium_loop_longest_turn_seconds (\S+)", re.MULTILINE)
 BOUNDS: Mapping[str, Bound] = {
     "memory of the server": Bound("MiB", 8, 0.05),
     "memory of its workers": Bound("MiB", 8, 0.05),
@@ -18,6 +22,7 @@ BOUNDS: Mapping[str, Bound] = {
     "processor time per request": Bound("µs", 100, 0.15),
     "median wait": Bound("ms", 0.5, 0.25),
     "99th percentile": Bound("ms", 2, 0.5),
+    TURN: Bound("ms", 100),
 }
 """The growth of each series within which a run is flat. Waits are those of a machine that does other things, too."""
 
@@ -43,8 +48,9 @@ class Samples:
 class Sampler:
     """It looks at one server, and at what was answered since it last looked."""
 
-    def __init__(self, process: psutil.Process, books: Books) -> None:
-        self._process, self._books = process, books
+    def __init__(self, process: psutil.Process, books: Books, metrics: str) -> None:
+        """`metrics` is the address of the server's metrics."""
+        self._process, self._books, self._metrics = process, books, metrics
         self._computed, self._answered = self._cost()
 
     def look(self) -> Mapping[str, float]:
@@ -63,7 +69,15 @@ class Sampler:
             "processor time per request": spent / max(asked, 1) * 1e6,
             "median wait": statistics.median(waits) * 1e3,
             "99th percentile": waits[int(len(waits) * 0.99)] * 1e3,
+            TURN: self._longest_turn() * 1e3,
         }
+
+    def _longest_turn(self) -> float:
+        """Seconds of processor time of the loop's thread that work has held it up for at a time, since the start."""
+        with urllib.request.urlopen(self._metrics, timeout=60) as answer:
+            found = _TURN_LINE.search(answer.read().decode())
+        assert found, "the server does not tell of its loop's turns"
+        return float(found[1])
 
     def _workers(self) -> list[psutil.Process]:
         return self._process.children(recursive=True)

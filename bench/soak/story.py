@@ -41,7 +41,7 @@ def run(seconds: float, looks: int = LOOKS) -> Story:
     samples = Samples()
     with servers.trivium(store, *foreign) as server:
         with Traffic(server.url.removeprefix("http://"), server.grpc, store) as traffic:
-            sampler = Sampler(server.process, traffic.books)
+            sampler = Sampler(server.process, traffic.books, f"{server.url}/metrics")
             began = time.monotonic()
             for look in range(1, looks + 1):
                 time.sleep(max(began + seconds * look / looks - time.monotonic(), 0))

@@ -16,10 +16,13 @@ import numpy as np
 import tritonclient.grpc as triton
 from bench.requests import Request
 from bench.soak import models
+from tritonclient.utils import InferenceServerException
 
 ROW = np.arange(16, dtype=np.float32).reshape(1, 16)
 WIDE = np.ones((1, 2**19), np.float32)
 PICTURE = bytes(range(256)) * 256
+PARTS = 10
+"""Reads of 16 KiB of a stream of some 5 MiB."""
 AWAY = frozenset({400, 404, 503})
 """Statuses of a model that is being loaded, exchanged or unloaded at this moment."""
 TIMED = "JSON"
@@ -113,6 +116,11 @@ class Traffic:
             ("versions", 5.0, self._change_version),
             ("while versions change", 0.2, _ask_scaled),
             ("metrics", 5.0, _scrape),
+            ("large refused", 2.0, _ask_much_wrongly),
+            ("large refused over gRPC", 2.0, self._ask_much_wrongly_by_rpc),
+            ("deferred", 0.5, _defer),
+            ("slow reader", 2.0, lambda session: _read_slowly(session, PARTS)),
+            ("nobody reads", 3.0, lambda session: _read_slowly(session, 0)),
         )
 
     def _live(self, kind: str, pause: float, act: Callable[[Session], None]) -> None:
@@ -132,6 +140,16 @@ class Traffic:
         with triton.InferenceServerClient(self._grpc) as client:
             answer = client.infer("handler", [_tensor()])
             _expect(np.array_equal(answer.as_numpy("y"), ROW), "another tensor came back")
+
+    def _ask_much_wrongly_by_rpc(self, _session: Session) -> None:
+        tensor = triton.InferInput("no such input", list(WIDE.shape), "FP32")
+        tensor.set_data_from_numpy(WIDE)
+        with triton.InferenceServerClient(self._grpc) as client:
+            try:
+                client.infer("wide", [tensor])
+            except InferenceServerException:
+                return
+        raise RuntimeError("an input that there is not was taken")
 
     def _ask_stream(self, _session: Session) -> None:
         parts: queue.Queue[Any] = queue.Queue()
@@ -207,6 +225,46 @@ def _ask_wrongly(session: Session) -> None:
     _expect(status == 400, str(status))
     status, _ = session.ask("GET", "/v2/models/nobody")
     _expect(status == 404, str(status))
+
+
+def _ask_much_wrongly(session: Session) -> None:
+    """Send numbers that are read in a thread, and are wrong at their end."""
+    body = b"x\n" + b"1.5\n" * 400_000 + b"no number\n"
+    status, _ = session.ask("POST", "/predictions/wide", body, {"Content-Type": "text/csv"})
+    _expect(400 <= status < 500, str(status))
+
+
+def _defer(session: Session) -> None:
+    """Ask for an answer to be kept, and fetch it; every fourth is left."""
+    status, body = session.ask("POST", "/predictions/djl_echo", PICTURE, {"x-synchronous": "false"})
+    _expect(status == 200, f"{status} {body[:200]!r}")
+    token = json.loads(body)["nextToken"] if body[:1] == b"{" else body.decode()
+    if hash(token) % 4:
+        for _ in range(1000):
+            status, body = session.ask("POST", "/predictions/djl_echo", b"", {"x-starting-token": token})
+            if status == 200:
+                return
+            _expect(status == 202, f"{status} {body[:200]!r}")
+            time.sleep(0.01)
+
+
+def _read_slowly(session: Session, parts: int) -> None:
+    """Open a stream of some megabytes, read so many parts of it a little at a time, and leave."""
+    host, _, port = session.address.partition(":")
+    with socket.socket() as plug:
+        plug.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**16)
+        plug.settimeout(60)
+        plug.connect((host, int(port)))
+        body = json.dumps({"x": ROW.ravel().tolist()}).encode()
+        head = b"POST /v2/models/verbose/generate_stream HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
+        plug.sendall(head % len(body) + body)
+        for _ in range(parts):
+            _expect(bool(plug.recv(2**14)), "the stream ended early")
+            time.sleep(0.01)
+        if not parts:
+            time.sleep(1.0)
+    status, answer = session.infer("verbose", ROW)  # one that is read waits for the computing alone
+    _expect(status in (200, 400, 501), f"{status} {answer[:200]!r}")
 
 
 def _come_and_go(session: Session) -> None:

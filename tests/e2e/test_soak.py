@@ -3,7 +3,7 @@
 import pytest
 from bench.soak import story
 
-KINDS = 14
+KINDS = 19
 
 
 def test_a_short_run_answers_everything() -> None:

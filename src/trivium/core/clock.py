@@ -94,15 +94,15 @@ class LoopWatch:
         self._loop = loop
         self._stacks = os.fdopen(os.memfd_create("trivium-stacks", os.MFD_CLOEXEC), "w+b", 0)
         self._stalls = 0
-        self._longest = 0.0
+        self._longest = self._longest_turn = 0.0
         self._due = loop.time()
-        self._computed = time.process_time()
+        self._computed, self._own = time.process_time(), time.thread_time()
         self._timer = loop.call_later(self.PERIOD, self._beat)
         self._arm()
 
     def use(self) -> LoopUse:
         """Return what was counted so far."""
-        return LoopUse(self._stalls, self._longest)
+        return LoopUse(self._stalls, self._longest, self._longest_turn)
 
     def close(self) -> None:
         """Watch no longer."""
@@ -112,11 +112,12 @@ class LoopWatch:
 
     def _arm(self) -> None:
         self._due = time.monotonic() + self.PERIOD
-        self._computed = time.process_time()
+        self._computed, self._own = time.process_time(), time.thread_time()
         faulthandler.dump_traceback_later(self.PERIOD + self.STALL_SECONDS, file=self._stacks)
 
     def _beat(self) -> None:
         late, computed = time.monotonic() - self._due, time.process_time() - self._computed
+        self._longest_turn = max(self._longest_turn, min(late, time.thread_time() - self._own))
         if late > self.STALL_SECONDS:
             self._note(late, computed)
         self._arm()

@@ -92,10 +92,13 @@ class CacheUse(msgspec.Struct, frozen=True, gc=False):
 
 
 class LoopUse(msgspec.Struct, frozen=True, gc=False):
-    """Tells how well the event loop keeps its time: stalls so far, and the longest one in seconds."""
+    """Tells how well the event loop keeps its time: stalls so far, the longest one in seconds, and the longest that
+    its own thread computed while other work was due.
+    """
 
     stalls: int
     longest: float
+    longest_turn: float = 0.0
 
 
 class GpuUse(msgspec.Struct, frozen=True, gc=False):

@@ -62,9 +62,15 @@ def loops(report: MetricsReport) -> Iterator[ExposedMetric]:
     longest = ExposedMetric(
         "trivium_loop_longest_stall_seconds", "gauge", "Longest time that work has held up the event loop"
     )
+    turn = ExposedMetric(
+        "trivium_loop_longest_turn_seconds",
+        "gauge",
+        "Longest time that the event loop's own thread has computed while other work was due",
+    )
     stalls.add("", report.loop.stalls)
     longest.add("", report.loop.longest)
-    yield from (stalls, longest)
+    turn.add("", report.loop.longest_turn)
+    yield from (stalls, longest, turn)
 
 
 def by_rows(batches: tuple[BatchStatistics, ...]) -> Buckets:
