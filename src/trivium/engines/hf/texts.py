@@ -57,7 +57,7 @@ class PromptReader:
 
     def __init__(self, tokenizer: PromptTokenizer, work: bytes, slots: int, wake: Callable[[], None]) -> None:
         self._tokenizer = tokenizer
-        self._is_cheap = not tokenizer.length.brings_patterns
+        self._is_cheap = not tokenizer.length.may_be_dear
         self._most_long = most_long(slots)
         self._wake = wake
         self._helper = HelperProcess(work, MOST_MEMORY)

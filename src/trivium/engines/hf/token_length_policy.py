@@ -7,9 +7,13 @@ tokenized where that can be ended.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from trivium.codecs.text_growth_policy import growth
+
 MOST_SHRINKING = 4
 """Canonical composition (NFC) makes a text at most so many times shorter, in bytes."""
 
+MOST_GROWTH = 8
+MOST_PARTS = 32
 _BYTES = range(256)
 _LETTERS = tuple(
     chr(byte) if 33 <= byte <= 126 or 161 <= byte <= 172 or 174 <= byte <= 255 else "" for byte in _BYTES
@@ -21,30 +25,35 @@ _CUTTING = frozenset({"ByteLevel", "Metaspace", "Digits", "UnicodeScripts"})
 @dataclass(frozen=True, slots=True)
 class TokenLength:
     """`most_bytes`: of text that one token stands for; None where a token may stand for a text of any length, or none
-    for some. `brings_patterns`: are there regular expressions, whose cost for a text is anybody's guess?
+    for some. `may_be_dear`: may a short text take long? Nobody can guess what a regular expression costs, or a text
+    that is made many times longer.
     """
 
     most_bytes: int | None
-    brings_patterns: bool
+    may_be_dear: bool
 
 
-UNKNOWN = TokenLength(None, brings_patterns=True)
+UNKNOWN = TokenLength(None, may_be_dear=True)
 
 
 def token_length(document: Mapping[str, object]) -> TokenLength:
     """Return what a tokenizer's document says."""
     normalizers = list(_parts(document.get("normalizer"), "normalizers"))
     cutters = list(_parts(document.get("pre_tokenizer"), "pretokenizers"))
-    brings = any(_has_pattern(part) for part in (*normalizers, *cutters))
+    is_dear = (
+        any(map(_has_pattern, (*normalizers, *cutters)))
+        or growth(document.get("normalizer")) > MOST_GROWTH
+        or len(normalizers) + len(cutters) > MOST_PARTS
+    )
     shrinking = max(map(_shrinking, normalizers), default=1)
     keeps = all(map(_keeps_text, cutters)) and not any(map(_strips, _listed(document.get("added_tokens"))))
     if not keeps or shrinking > MOST_SHRINKING:
-        return TokenLength(None, brings)
+        return TokenLength(None, is_dear)
     is_byte_level = any(part.get("type") == "ByteLevel" for part in (*normalizers, *cutters))
     longest = _longest(document.get("model"), is_byte_level)
     added = (str(token.get("content", "")) for token in _listed(document.get("added_tokens")))
     longest = longest and max([longest, *(len(text.encode()) for text in added)])
-    return TokenLength(longest and longest * shrinking, brings)
+    return TokenLength(longest and longest * shrinking, is_dear)
 
 
 def _parts(told: object, name: str) -> Iterator[Mapping[str, object]]:
