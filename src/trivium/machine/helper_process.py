@@ -1,4 +1,4 @@
-"""A process beside this one for work that may have to be ended: what it does in a thread, nobody could end.
+"""A helper process for work that may have to be ended: nobody could end what a thread does.
 
 The process reads what the work needs once, and then only forks: each lane of work gets a child of it, which starts in
 milliseconds and shares that memory. A child that is late, or whose work nobody wants any more, is killed, and the next

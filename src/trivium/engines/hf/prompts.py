@@ -143,7 +143,7 @@ class PromptTokenizer:
 
 
 class _Job(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """What of a request it takes to read its texts."""
+    """Holds the fields of a request that reading its texts takes."""
 
     prompts: tuple[str, ...] | None
     messages: tuple[Mapping[str, object], ...] | None
@@ -167,7 +167,7 @@ _read_told = msgspec.json.Decoder(_Told).decode
 
 
 class PromptWork:
-    """Reads prompts in the process beside the worker: bytes in, bytes out."""
+    """Reads prompts in a helper process of the worker: bytes in, bytes out."""
 
     def __init__(self, tokenizer: PromptTokenizer) -> None:
         self._tokenizer = tokenizer

@@ -1,4 +1,4 @@
-"""Turns requests into tokens beside the steps: in a thread, or in a process that can be ended where it may take long.
+"""Turns requests into tokens while the steps go on: in a thread, or in a process that can be killed where it may be dear.
 
 The thread has its own copy of the tokenizer, since encoding changes settings that decoding reads.
 """
@@ -137,7 +137,7 @@ class _Road:
         self._queue.put(unread)
 
     def cancel(self, item: ItemId) -> None:
-        """Leave out a request that was put here and not told."""
+        """Leave out a request that was put here and is not answered."""
         self._gone.add(item)
 
     def end(self) -> None:
@@ -176,7 +176,7 @@ class _Prompts:
 
 
 class _PromptsHere(_Prompts):
-    """In this thread."""
+    """Reads in the calling thread."""
 
     def __init__(self, tokenizer: PromptTokenizer) -> None:
         self._tokenizer = tokenizer
@@ -186,7 +186,7 @@ class _PromptsHere(_Prompts):
 
 
 class _PromptsBeside(_Prompts):
-    """In a process beside this one."""
+    """Reads in a helper process, which is killed where that takes too long."""
 
     def __init__(self, lane: HelperLane, model: str) -> None:
         self._lane = lane

@@ -103,7 +103,7 @@ def _keeps_text(part: Mapping[str, object]) -> bool:
 
 
 def _strips(token: Mapping[str, object]) -> bool:
-    """Does the token swallow what is blank beside it?"""
+    """Return whether the token swallows the spaces around it."""
     return bool(token.get("lstrip") or token.get("rstrip"))
 
 
