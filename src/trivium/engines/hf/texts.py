@@ -1,4 +1,4 @@
-"""Turns requests into tokens while the steps go on: in a thread, or in a process that can be killed where it may be dear.
+"""Turns requests into tokens while the steps go on: in a thread, or in a process that can be killed if it may be dear.
 
 The thread has its own copy of the tokenizer, since encoding changes settings that decoding reads.
 """
