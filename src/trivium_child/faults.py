@@ -10,9 +10,14 @@ from typing import Any, List
 from trivium_child.adapter import Adapter
 from trivium_child.values import Failure, Item
 
+ENDS_PROCESS = (SystemExit, KeyboardInterrupt)
+"""What user code may raise to end its process, as it would anywhere else: the server hears of that, and starts another.
+All else that it raises, no Exception as it may be (a panic of Rust, a cancellation), is the end of its requests alone.
+"""
+
 
 def outcomes_of(adapter: Adapter, items: List[Item]) -> List[Any]:
-    """One for each item, in order. SystemExit and KeyboardInterrupt pass."""
+    """One for each item, in order. What ends the process passes."""
     try:
         outcomes = adapter.run(items)
         if len(outcomes) != len(items):
@@ -22,7 +27,7 @@ def outcomes_of(adapter: Adapter, items: List[Item]) -> List[Any]:
         return outcomes
     except Failure as failure:
         return [failure] * len(items)
-    except (SystemExit, KeyboardInterrupt):
+    except ENDS_PROCESS:
         raise
     except MemoryError as error:
         return [Failure("The model ran out of memory. %s" % _words(error), "out of memory")] * len(items)

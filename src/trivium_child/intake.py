@@ -15,6 +15,7 @@ from time import monotonic, sleep
 from typing import Any, Callable, Deque, Optional
 
 from trivium_child import frames
+from trivium_child.vital import VitalThread
 
 TICK = 0.05
 """Seconds that frames may wait for a thread to read them while user code computes."""
@@ -170,8 +171,7 @@ class FrameReader:
     def _wake_reader(self) -> None:
         self._is_parked = False
         if self._stand_in is None:
-            self._stand_in = threading.Thread(target=self._stand_by, name="trivium-reader", daemon=True)
-            self._stand_in.start()
+            self._stand_in = VitalThread(self._stand_by, "trivium-reader")
         elif self._bell.locked():
             self._bell.release()
 

@@ -10,7 +10,7 @@ from typing import Any, Callable, Deque, Dict, List
 
 from trivium_child import frames
 from trivium_child.adapter import Adapter, Step
-from trivium_child.faults import fault
+from trivium_child.faults import ENDS_PROCESS, fault
 from trivium_child.intake import FrameReader
 from trivium_child.parts import CANCELLED, Parts
 from trivium_child.values import Failure, Item
@@ -106,7 +106,9 @@ class Steps:
                     self._adapter.add(item)
                 except Failure as failure:
                     self._parts.send(item, failure, True, None)
-                except Exception as error:
+                except ENDS_PROCESS:
+                    raise
+                except BaseException as error:
                     self._parts.send(item, fault(error), True, None)
 
     def _leave(self) -> None:
@@ -123,7 +125,9 @@ class Steps:
         began = monotonic()
         try:
             step = self._adapter.step()
-        except Exception as error:
+        except ENDS_PROCESS:
+            raise
+        except BaseException as error:
             self._faults += 1
             if self._faults == MOST_FAULTS:
                 raise

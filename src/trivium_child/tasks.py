@@ -12,7 +12,7 @@ from typing import Any, Callable, Deque, Dict, Iterator, Optional, Set, Tuple
 
 from trivium_child import frames
 from trivium_child.adapter import Adapter, Setup
-from trivium_child.faults import fault
+from trivium_child.faults import ENDS_PROCESS, fault
 from trivium_child.parts import CANCELLED, Parts
 from trivium_child.values import END, Failure, Item, Outcome, Payload
 
@@ -129,7 +129,9 @@ class Tasks:
             return failure
         except MemoryError as error:
             return Failure("The model ran out of memory. %s" % error, "out of memory")
-        except Exception as error:
+        except ENDS_PROCESS:
+            raise
+        except BaseException as error:
             return fault(error)
 
     async def _send(self, item: Item, payload: Payload) -> None:

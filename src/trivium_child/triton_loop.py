@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from typing import Any, Callable, Optional, Tuple
 
 from trivium_child.values import Item
+from trivium_child.vital import VitalThread
 
 Items = Tuple[Item, ...]
 
@@ -53,10 +54,7 @@ class EventLoop:
         with self._making:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(
-                    target=self._loop.run_forever, name="triton-loop", daemon=True
-                )
-                self._thread.start()
+                self._thread = VitalThread(self._loop.run_forever, "triton-loop")
         return asyncio.run_coroutine_threadsafe(_guarded(coroutine, items), self._loop)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.harness.language_models import Steps, text, write
 
+from trivium.engines.hf.call_guard import CallGuard
 from trivium.engines.hf.draws import draw
 from trivium.engines.hf.sampling import TokenSampler
 from trivium.types.errors import Code, ServeError
@@ -122,7 +123,7 @@ def test_tokens_are_drawn_from_what_transformers_leaves(sampling):
     count = 64
     rows = [Row(key, sampling, seed=key * 31, new=[0] * (key % 5)) for key in range(count)]
     logits = torch.randn(count, WORDS) * torch.linspace(0.5, 4.0, count)[:, None]
-    chosen = TokenSampler([], torch.device("cpu")).choose(logits, rows)
+    chosen = TokenSampler([], torch.device("cpu"), CallGuard()).choose(logits, rows)
     assert not chosen.failed
     for row, token, own in zip(rows, chosen.tokens, logits, strict=True):
         shares = warped(own, sampling).double().softmax(-1)
@@ -137,7 +138,7 @@ def test_a_row_is_chosen_alone_as_among_others():
     torch.manual_seed(2)
     logits = torch.randn(len(CUTS), WORDS) * 2
     rows = [Row(key, sampling, seed=key) for key, sampling in enumerate(CUTS)]
-    sampler = TokenSampler([], torch.device("cpu"))
+    sampler = TokenSampler([], torch.device("cpu"), CallGuard())
     together = [token.id for token in sampler.choose(logits, rows).tokens]
     alone = [sampler.choose(logits[key : key + 1], [row]).tokens[0].id for key, row in enumerate(rows)]
     assert together == alone
@@ -156,7 +157,7 @@ def test_penalties_and_bias_are_those_of_their_definitions():
         Row(key, one, prompt=[1, 2, 2, 3], new=[5, 5, 6], wants_logprob=True) for key, one in enumerate(told)
     ]
     logits = torch.randn(len(rows), 12)
-    sampler = TokenSampler([], torch.device("cpu"))
+    sampler = TokenSampler([], torch.device("cpu"), CallGuard())
     for row in rows:
         sampler.begin(row)
     for _ in range(3):

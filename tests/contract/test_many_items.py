@@ -123,7 +123,7 @@ def test_one_that_heeds_no_cancellation_keeps_its_credit_while_it_goes_on():
     scene(play, in_flight=2)
 
 
-@pytest.mark.parametrize("id", ["raise", "bad", "give up", "nothing"])
+@pytest.mark.parametrize("id", ["raise", "bad", "give up", "nothing", "base exception"])
 def test_an_error_is_its_items_own(id):
     async def play(stage):
         for each in ("", id, ""):

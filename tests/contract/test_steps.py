@@ -258,13 +258,14 @@ def test_tokens_of_the_only_item_are_counted_when_it_is_cancelled():
     played(play, seconds=0.002)
 
 
-def test_a_step_that_raises_ends_what_was_in_it_and_the_next_are_served():
+@pytest.mark.parametrize(("word", "name"), [("raise", "RuntimeError"), ("panic", "Panic")])
+def test_a_step_that_raises_ends_what_was_in_it_and_the_next_are_served(word, name):
     async def play(stage):
         stage.submit("a b c d e f")
-        stage.submit("a raise")
+        stage.submit(f"a {word}")
         await stage.settle()
         assert [stage.code(1), stage.code(2)] == [Code.MODEL_FAILED] * 2
-        assert "RuntimeError" in stage.parts[1][-1].error.message
+        assert name in stage.parts[1][-1].error.message
         stage.submit("next")
         await stage.settle()
         assert stage.code(3) is None

@@ -13,6 +13,7 @@ from tests.harness.handlers import (
     ENDLESS,
     HANGS,
     IMPORTS_FOR_LONG,
+    IN_THE_BACKGROUND,
     ODD,
     VENDORED,
     djl,
@@ -35,6 +36,7 @@ def server(folder: Path) -> Iterator[ServerProcess]:
     root = folder / "models"
     models.identity(root, "echo", rows=16)
     triton(root, "odd", ODD)
+    triton(root, "background", IN_THE_BACKGROUND)
     triton(root, "merged", ODD, rows=8)
     config = root / "merged" / "config.pbtxt"
     config.write_text(config.read_text() + "dynamic_batching { max_queue_delay_microseconds: 100000 }\n")
@@ -119,6 +121,14 @@ def test_how_it_died_is_told(server: ServerProcess, act: str) -> None:
         assert "An instance of model 'odd' died. Worker odd_0" in answer.error
         assert all(words in answer.error for words in DEADLY[act]), answer.error
         assert len(answer.error) < 10_000
+
+
+def test_a_thread_of_all_its_coroutines_takes_the_worker_along(server: ServerProcess) -> None:
+    with alone(server):
+        answer = ask_for(server, "leave", "background")
+        assert answer.status == 500
+        assert "An instance of model 'background' died" in answer.error
+        assert "the background has left" in answer.error
 
 
 @pytest.mark.parametrize(

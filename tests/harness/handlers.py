@@ -120,6 +120,28 @@ class TritonPythonModel:
         return "go on"
 """
 
+IN_THE_BACKGROUND = """
+import asyncio, sys
+import triton_python_backend_utils as pb_utils
+
+
+async def leave():
+    sys.exit("the background has left")
+
+
+class TritonPythonModel:
+    async def execute(self, requests):
+        if requests[0].request_id() == "leave":
+            self.task = asyncio.get_running_loop().create_task(leave())
+            await asyncio.sleep(0.01)
+        answers = []
+        for request in requests:
+            x = pb_utils.get_input_tensor_by_name(request, "x").as_numpy()
+            answers.append(pb_utils.InferenceResponse([pb_utils.Tensor("y", x)]))
+        return answers
+"""
+"""A coroutine whose request can start a task that asks for the exit, in the thread of all coroutines."""
+
 ENDLESS = """
 import os, time
 from djl_python import Output

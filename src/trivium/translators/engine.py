@@ -41,8 +41,13 @@ class TranslatedEngine:
         return self._kind.check(spec)
 
     def default_isolation(self, spec: ModelSpec) -> Isolation:
-        """See `ChoosesIsolation`: where the engine wants such a model, if the translator can be there."""
-        engine = self._engine
+        """See `ChoosesIsolation`: where the translator has to be, else where the engine wants such a model, if the
+        translator can be there.
+        """
+        engine, kind = self._engine, self._kind
+        chosen = kind.default_isolation(spec) if isinstance(kind, ChoosesIsolation) else self.isolation[0]
+        if chosen in self.isolation[1:]:
+            return chosen
         if (
             isinstance(engine, ChoosesIsolation)
             and (wanted := engine.default_isolation(spec)) in self.isolation

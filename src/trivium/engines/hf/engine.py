@@ -4,8 +4,6 @@ Always in a process of its own: a step holds the interpreter, and takes as long 
 `plan`'s to say.
 """
 
-from copy import deepcopy
-
 from trivium.engines.hf.description import DescribedModel, describe
 from trivium.engines.hf.facts import facts
 from trivium.engines.hf.folder import unfit
@@ -38,7 +36,7 @@ class HfEngine:
 def _open(spec: ModelSpec, told: DescribedModel, placement: Placement, outlet: StepOutlet) -> StepRunner:
     import torch
 
-    from trivium.engines.hf.loading import free_memory, load
+    from trivium.engines.hf.loading import free_memory, load, prompt_reader
     from trivium.engines.hf.processors import LogitsProcessors
     from trivium.engines.hf.runner import RollingRunner
 
@@ -56,7 +54,7 @@ def _open(spec: ModelSpec, told: DescribedModel, placement: Placement, outlet: S
     return RollingRunner(
         loaded.model,
         loaded.attention,
-        deepcopy(loaded.tokenizer),
+        prompt_reader(spec, loaded, outlet.wake),
         loaded.reading,
         loaded.limits,
         loaded.settings,

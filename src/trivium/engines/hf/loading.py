@@ -4,7 +4,11 @@ Nothing is fetched, no pickle is read, and code of the folder runs only where th
 hostile file makes a library raise is LOAD_FAILED.
 """
 
+import json
 import logging
+import pickle
+from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +21,11 @@ from trivium.engines.hf.description import DescribedModel
 from trivium.engines.hf.folder import unfit
 from trivium.engines.hf.memory import fitting_slots, shortage
 from trivium.engines.hf.plan import StepSettings
+from trivium.engines.hf.prompts import PromptTokenizer, PromptWork
 from trivium.engines.hf.requests import GenerationLimits
 from trivium.engines.hf.self_test import self_test
+from trivium.engines.hf.texts import PromptReader
+from trivium.engines.hf.token_length_policy import UNKNOWN, TokenLength, token_length
 from trivium.machine.memory import FreeMemory
 from trivium.types.errors import Code, ServeError
 from trivium.types.spec import Device, ModelSpec
@@ -39,6 +46,7 @@ class LoadedModel:
     reading: TokenReading
     limits: GenerationLimits
     settings: StepSettings
+    length: TokenLength
 
 
 def free_memory(device: torch.device) -> int | None:
@@ -81,7 +89,9 @@ def load(spec: ModelSpec, told: DescribedModel, device: torch.device, free: int 
         ),
     )
     settings = StepSettings(slots, told.chosen.prefill_chunk)
-    return LoadedModel(model, attention, tokenizer, _reading(model, tokenizer), limits, settings)
+    return LoadedModel(
+        model, attention, tokenizer, _reading(model, tokenizer), limits, settings, _length(tokenizer)
+    )
 
 
 def _model(spec: ModelSpec, told: DescribedModel) -> Any:
@@ -124,6 +134,25 @@ def _tokenizer(spec: ModelSpec, told: DescribedModel) -> Any:
         )
     except Exception as error:
         raise _unopened(spec, "tokenizer", error) from error
+
+
+def _length(tokenizer: Any) -> TokenLength:
+    """Return what a tokenizer's document says of its tokens, where nothing but the document decides."""
+    kind, known = type(tokenizer), transformers.PreTrainedTokenizerFast
+    does_more = any(getattr(kind, name) is not getattr(known, name) for name in ("__call__", "_encode_plus"))
+    if not issubclass(kind, known) or does_more or not kind.__module__.startswith("transformers."):
+        return UNKNOWN
+    return token_length(json.loads(tokenizer.backend_tokenizer.to_str()))
+
+
+def prompt_reader(spec: ModelSpec, loaded: LoadedModel, wake: Callable[[], None]) -> PromptReader:
+    """Return what reads prompts for a model, with a tokenizer of its own. LOAD_FAILED for one that cannot be copied."""
+    try:
+        copied = PromptTokenizer(deepcopy(loaded.tokenizer), loaded.limits, loaded.length)
+        work = pickle.dumps(PromptWork(copied))
+    except Exception as error:
+        raise _unopened(spec, "tokenizer for a process beside the worker", error) from error
+    return PromptReader(copied, work, loaded.settings.slots, wake)
 
 
 def _unopened(spec: ModelSpec, what: str, error: Exception) -> ServeError:

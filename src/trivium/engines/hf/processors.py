@@ -43,7 +43,7 @@ class LogitsProcessors:
             return cast(LogitsCall, found)
         try:
             made = found()
-        except Exception as error:
+        except BaseException as error:
             raise self._failure(name, error) from error
         if not callable(made):
             raise refusal(self._model, "logits_processor", _EXPECTED, f"'{name}'")
@@ -62,13 +62,13 @@ class LogitsProcessors:
         sys.modules[module.__name__] = module
         try:
             spec.loader.exec_module(module)
-        except Exception as error:
+        except BaseException as error:
             del sys.modules[module.__name__]
             raise self._failure(file, error) from error
         self._modules[file] = module
         return module
 
-    def _failure(self, name: str, error: Exception) -> ServeError:
+    def _failure(self, name: str, error: BaseException) -> ServeError:
         return ServeError(
             Code.MODEL_FAILED,
             f"Model '{self._model}': the logits processor '{name}' cannot be made: {type(error).__name__}: {error}",

@@ -72,6 +72,16 @@ def beyond_context(limits: GenerationLimits, field: str, tokens: int) -> ServeEr
     )
 
 
+def beyond_bytes(limits: GenerationLimits, field: str, size: int, most: int) -> ServeError:
+    """Return the error of a text that leaves no room for a token, whatever its tokens are."""
+    return ServeError(
+        Code.INVALID,
+        f"Model '{limits.model}': '{field}' has {size} bytes; expected at most {limits.context - 1} tokens, which "
+        f"have at most {most} bytes, since a prompt and its answer have {limits.context} tokens. Shorten it, say how "
+        "many to keep with 'truncate', or load the model with a greater 'max_context'.",
+    )
+
+
 def _judge_input(generate: Generate, limits: GenerationLimits) -> None:
     model = limits.model
     if generate.prompts is not None and not generate.prompts:

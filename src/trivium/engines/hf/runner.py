@@ -12,6 +12,7 @@ import torch
 
 from trivium.engines.hf.answers import ChosenToken, TokenReading
 from trivium.engines.hf.attention import StepAttention
+from trivium.engines.hf.call_guard import CallGuard
 from trivium.engines.hf.forward import ForwardPass
 from trivium.engines.hf.plan import SlotHolder, SlotSeeker, StepPlan, StepSettings, StepView, plan
 from trivium.engines.hf.processors import LogitsProcessors
@@ -19,7 +20,7 @@ from trivium.engines.hf.requests import GenerationLimits, judge, refusal
 from trivium.engines.hf.sampling import TokenSampler
 from trivium.engines.hf.sequences import GenerationRequest, SequenceState
 from trivium.engines.hf.texts import PromptReader
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, frameless
 from trivium.types.generation import Generate
 from trivium.types.interfaces import StepOutlet, StepReport
 from trivium.types.operations import Infer
@@ -36,7 +37,7 @@ class RollingRunner:
         self,
         model: Any,
         attention: StepAttention,
-        tokenizer: Any,
+        reader: PromptReader,
         reading: TokenReading,
         limits: GenerationLimits,
         settings: StepSettings,
@@ -46,12 +47,14 @@ class RollingRunner:
         device = next(model.parameters()).device
         self._attention = attention
         self._forward = ForwardPass(model, attention, device)
-        self._sampler = TokenSampler(sorted(reading.ends), device)
+        self._calls = CallGuard()
+        self._sampler = TokenSampler(sorted(reading.ends), device, self._calls)
         self._reading = reading
         self._limits = limits
         self._settings = settings
         self._outlet = outlet
-        self._reader = PromptReader(tokenizer, limits, processors, outlet.wake)
+        self._reader = reader
+        self._processors = processors
         self._keys = count()
         self._requests: dict[ItemId, GenerationRequest] = {}
         self._unread: dict[ItemId, GenerationRequest] = {}
@@ -73,8 +76,8 @@ class RollingRunner:
             raise refusal(self._limits.model, "sampling", "numbers", error) from error
         seed = generate.sampling.seed
         chosen = int.from_bytes(urandom(8), "little") if seed is None else seed
-        self._unread[item] = GenerationRequest(item, generate, chosen)
         self._reader.read(item, generate)
+        self._unread[item] = GenerationRequest(item, generate, chosen)
 
     def step(self) -> StepReport | None:
         """See `StepRunner`."""
@@ -88,7 +91,8 @@ class RollingRunner:
 
     def abort(self, item: ItemId) -> int:
         """See `StepRunner`."""
-        self._unread.pop(item, None)
+        if self._unread.pop(item, None) is not None:
+            self._reader.cancel(item)
         request = self._requests.get(item)
         if request is None:
             return 0
@@ -98,6 +102,8 @@ class RollingRunner:
     def reset(self) -> None:
         """See `StepRunner`."""
         self._requests.clear()
+        for item in self._unread:
+            self._reader.cancel(item)
         self._unread.clear()
         self._free = set(range(self._settings.slots))
         self._wasted = self._unread_tokens = 0
@@ -119,18 +125,38 @@ class RollingRunner:
         """Take up what has been turned into tokens. Where a slot is free a short text is waited for: its thread needs
         the interpreter, which a step gives away late.
         """
-        while (prepared := self._reader.take(SHORT if self._unread and self._free else 0.0)) is not None:
+        while (
+            prepared := self._reader.take(SHORT if self._free and self._reader.is_brief else 0.0)
+        ) is not None:
             request = self._unread.pop(prepared.item, None)
             if request is None:
                 continue
             if prepared.error is not None:
                 self._outlet.end(prepared.item, prepared.error)
                 continue
-            request.begin(prepared, self._keys, self._limits.context, self._reading)
-            self._requests[prepared.item] = request
+            request.begin(prepared.prompts, self._keys, self._limits.context, self._reading)
+            error = self._add_processors(request)
+            if error is not None:
+                self._outlet.end(request.item, error)
+                continue
+            self._requests[request.item] = request
             if request.is_over:
                 self._unread_tokens += request.prompt_tokens
                 self._end(request)
+
+    def _add_processors(self, request: GenerationRequest) -> ServeError | None:
+        """Give each sequence the processor that its request names: code of the folder, which may run for the first time
+        here. Returns why there is none.
+        """
+        name = request.sampling.processor
+        if name is None:
+            return None
+        try:
+            for sequence in request.all:
+                sequence.processor = self._calls.call(name, self._processors.make, name)
+        except ServeError as error:
+            return frameless(error)
+        return None
 
     def _view(self) -> StepView:
         holders: list[SlotHolder] = []
@@ -226,7 +252,7 @@ class RollingRunner:
         sequence.new.append(token.id)
         try:
             sequence.answer.take(token)
-        except Exception as error:
+        except BaseException as error:  # a panic of Rust is no Exception
             return ServeError(
                 Code.MODEL_FAILED,
                 f"Model '{self._limits.model}': token {token.id} cannot be read as text: "

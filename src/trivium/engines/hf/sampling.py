@@ -15,6 +15,7 @@ import torch
 from torch.nn.functional import pad
 
 from trivium.engines.hf.answers import ChosenToken
+from trivium.engines.hf.call_guard import CallGuard
 from trivium.engines.hf.draws import draw
 from trivium.engines.hf.processors import LogitsCall
 from trivium.engines.hf.requests import is_greedy
@@ -58,7 +59,8 @@ class Choices:
 class TokenSampler:
     """One per model: what it knows of the step before is used again while the sequences are the same ones."""
 
-    def __init__(self, ends: Sequence[int], device: torch.device) -> None:
+    def __init__(self, ends: Sequence[int], device: torch.device, calls: CallGuard) -> None:
+        self._calls = calls
         self._counts = TokenCounts()
         self._ends = list(ends)
         self._device = device
@@ -106,7 +108,7 @@ class TokenSampler:
             scores.index_put_(controls.bias_at, controls.bias, accumulate=True)
         self._hold_ends(scores, sequences, young)
         for row in controls.processed:
-            error = _process(scores, row, sequences[row])
+            error = _process(scores, row, sequences[row], self._calls)
             if error is not None:
                 failed[row] = error
         return scores, failed
@@ -284,18 +286,20 @@ def _at(shares: torch.Tensor, drawn: torch.Tensor) -> torch.Tensor:
     return (block * _BLOCK + torch.minimum(place, last))[:, 0]
 
 
-def _process(scores: torch.Tensor, row: int, sequence: SampledSequence) -> ServeError | None:
+def _process(
+    scores: torch.Tensor, row: int, sequence: SampledSequence, calls: CallGuard
+) -> ServeError | None:
     """Let a processor of the model's folder change a row; what it does wrong is its request's fault alone."""
     assert sequence.processor is not None
     name = sequence.sampling.processor
     try:
         known = torch.tensor([sequence.known()], dtype=torch.long, device=scores.device)
-        made = sequence.processor(known, scores[row : row + 1].clone())
+        made = calls.call(name or "", sequence.processor, known, scores[row : row + 1].clone())
         if not isinstance(made, torch.Tensor) or made.shape != scores[row : row + 1].shape:
             shape = getattr(made, "shape", type(made).__name__)
             raise ValueError(f"it returned {shape}, and expected were scores of shape {(1, scores.shape[1])}")
         scores[row] = made[0]
-    except Exception as error:
+    except BaseException as error:
         return ServeError(
             Code.MODEL_FAILED, f"The logits processor '{name}' failed: {type(error).__name__}: {error}"
         )

@@ -10,9 +10,9 @@ import torch
 
 from trivium.engines.hf.attention import StepAttention
 from trivium.engines.hf.forward import ForwardPass
+from trivium.engines.hf.prompts import PromptInput
 from trivium.engines.hf.requests import GenerationLimits
 from trivium.engines.hf.sequences import GenerationRequest, Prompt, SequenceState
-from trivium.engines.hf.texts import PromptInput
 from trivium.types.generation import Generate
 
 _SHORT, _LONGEST = 12, 136

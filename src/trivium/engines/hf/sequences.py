@@ -13,8 +13,8 @@ from typing import Any
 import torch
 
 from trivium.engines.hf.answers import SequenceAnswer, TokenReading
+from trivium.engines.hf.prompts import PromptInput
 from trivium.engines.hf.requests import sequences_per_prompt
-from trivium.engines.hf.texts import PreparedRequest, PromptInput
 from trivium.types.generation import Generate, Generated, GeneratedChoice, GenerationUsage, Sampling
 from trivium.types.running import ItemId
 
@@ -105,10 +105,10 @@ class GenerationRequest:
         self.last_at = 0.0
 
     def begin(
-        self, prepared: PreparedRequest, keys: Iterator[int], context: int, reading: TokenReading
+        self, prompts: Sequence[PromptInput], keys: Iterator[int], context: int, reading: TokenReading
     ) -> None:
         """Take the prompts, and have the sequences wait."""
-        self.prompts = [Prompt(told) for told in prepared.prompts]
+        self.prompts = [Prompt(told) for told in prompts]
         asked = self.sampling.max_tokens
         for index in range(len(self.prompts) * self.per_prompt):
             prompt = self.prompts[index // self.per_prompt]
@@ -116,8 +116,6 @@ class GenerationRequest:
             room = context - prompt.size
             room = room if asked is None else min(asked, room)
             sequence.answer = SequenceAnswer(self.sampling, reading, room, prompt.text)
-            if prepared.processors:
-                sequence.processor = prepared.processors[index]
             self.all.append(sequence)
         self.waiting.extend(sequence for sequence in self.all if sequence.answer.finish is None)
 

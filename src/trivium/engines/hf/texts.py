@@ -1,188 +1,225 @@
-"""Turns requests into tokens, in a thread of its own: a long text or template must not keep the steps waiting.
+"""Turns requests into tokens while the steps go on: in a thread, or in a process that can be killed if it may be dear.
 
 The thread has its own copy of the tokenizer, since encoding changes settings that decoding reads.
 """
 
-import threading
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from inspect import signature
 from queue import Empty, SimpleQueue
-from typing import Any
 
-from trivium.engines.hf.processors import LogitsProcessors
-from trivium.engines.hf.requests import GenerationLimits, beyond_context, refusal, sequences_per_prompt
-from trivium.types.errors import Code, ServeError
-from trivium.types.generation import Embeddings, Generate
+from trivium.engines.hf.prompts import (
+    PromptInput,
+    PromptTokenizer,
+    as_work,
+    from_work,
+    unreadable,
+)
+from trivium.engines.hf.text_roads_policy import TextRoad, most_long, road
+from trivium.machine.helper_process import EndOfWork, HelperLane, HelperProcess, WorkEnded
+from trivium.types.errors import Code, ServeError, frameless
+from trivium.types.generation import Generate
 from trivium.types.running import ItemId
+from trivium_child.vital import VitalThread
+
+SECONDS = 10.0
+"""Seconds that the texts of a request may take, waiting for those before them included. Ten megabytes take as long, and
+no template of a chat takes a tenth of a second: what takes longer has no end, or keeps others from theirs.
+"""
+
+MOST_MEMORY = 2**30
+"""Bytes that reading a text may take. A megabyte of text takes about a hundred."""
 
 _PATIENCE = 5.0
-_TEMPLATE_OWN = frozenset({"add_generation_prompt", "continue_final_message"})
-"""Arguments of the template's call that a request may give; its others are ours."""
-
-
-@dataclass(frozen=True, slots=True)
-class PromptInput:
-    """One prompt as tokens or embeddings, and its text where that is to be echoed."""
-
-    ids: tuple[int, ...] = ()
-    embeds: Embeddings | None = None
-    text: str = ""
-
-    @property
-    def size(self) -> int:
-        """Return how many inputs it has."""
-        return len(self.ids) if self.embeds is None else self.embeds.tokens
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedRequest:
-    """A request that can be computed, or why not. `processors` has one for each sequence, if it has any."""
+    """A request that can be computed, or why not."""
 
     item: ItemId
     prompts: Sequence[PromptInput] = ()
-    processors: Sequence[Callable[..., Any]] = ()
     error: ServeError | None = None
 
 
-class PromptReader:
-    """Reads requests in the order in which they come. `wake` is called in its thread when one is ready."""
+@dataclass(frozen=True, slots=True)
+class _Unread:
+    item: ItemId
+    generate: Generate
+    came_at: float
 
-    def __init__(
-        self, tokenizer: Any, limits: GenerationLimits, processors: LogitsProcessors, wake: Callable[[], None]
-    ) -> None:
+
+class PromptReader:
+    """Reads requests, those of one road in the order in which they come. `wake` is called when one is ready.
+    `work` is `PromptWork`, pickled.
+    """
+
+    def __init__(self, tokenizer: PromptTokenizer, work: bytes, slots: int, wake: Callable[[], None]) -> None:
         self._tokenizer = tokenizer
-        self._limits = limits
-        self._processors = processors
+        self._is_cheap = not tokenizer.length.may_be_dear
+        self._most_long = most_long(slots)
         self._wake = wake
-        self._own = frozenset(signature(tokenizer.apply_chat_template).parameters) - _TEMPLATE_OWN
-        self._queue: SimpleQueue[tuple[ItemId, Generate] | None] = SimpleQueue()
+        self._helper = HelperProcess(work, MOST_MEMORY)
+        self._roads: dict[TextRoad, _Road] = {}
+        self._unread: dict[ItemId, TextRoad] = {}
         self._ready: SimpleQueue[PreparedRequest] = SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="trivium-texts", daemon=True)
-        self._thread.start()
 
     def read(self, item: ItemId, generate: Generate) -> None:
-        """Take a request that has been judged."""
-        self._queue.put((item, generate))
+        """Take a request that has been judged. INVALID where its texts are too long whatever they say, QUEUE_FULL where
+        as many long ones wait as may.
+        """
+        self._tokenizer.judge(generate)
+        chosen = road(generate, self._is_cheap)
+        if chosen is TextRoad.LONG and list(self._unread.values()).count(chosen) >= self._most_long:
+            raise ServeError(
+                Code.QUEUE_FULL,
+                f"Model '{self._tokenizer.limits.model}': {self._most_long} requests with long texts wait to be read, "
+                "and no more may. Send it again later, or as tokens.",
+            )
+        self._unread[item] = chosen
+        taker = self._roads.get(chosen)
+        if taker is None:
+            taker = self._roads[chosen] = _Road(chosen, self._prompts(chosen), self._told)
+        taker.put(_Unread(item, generate, time.monotonic()))
+
+    @property
+    def is_brief(self) -> bool:
+        """Return whether one of those that wait has a short text."""
+        return any(chosen is not TextRoad.LONG for chosen in self._unread.values())
 
     def take(self, seconds: float) -> PreparedRequest | None:
         """Return the next one that is ready, or is within so many seconds."""
         with suppress(Empty):
-            return self._ready.get(timeout=seconds) if seconds else self._ready.get_nowait()
+            found = self._ready.get(timeout=seconds) if seconds else self._ready.get_nowait()
+            self._unread.pop(found.item, None)
+            return found
         return None
 
+    def cancel(self, item: ItemId) -> None:
+        """Nobody waits for it any more: what is being done for it ends."""
+        chosen = self._unread.pop(item, None)
+        if chosen is not None:
+            self._roads[chosen].cancel(item)
+
     def close(self) -> None:
-        """End the thread behind the request that it has in hand, or leave it to that if it takes long."""
+        """End the threads, each behind the request that it has in hand, or leave it to that if it takes long."""
+        for each in self._roads.values():
+            each.end()
+        self._helper.close()
+        for each in self._roads.values():
+            each.thread.join(_PATIENCE)
+
+    def _told(self, prepared: PreparedRequest) -> None:
+        self._ready.put(prepared)
+        self._wake()
+
+    def _prompts(self, chosen: TextRoad) -> "_Prompts":
+        if chosen is TextRoad.THREAD:
+            return _PromptsHere(self._tokenizer)
+        lane = HelperLane(self._helper, 0 if chosen is TextRoad.BRIEF else 1)
+        return _PromptsBeside(lane, self._tokenizer.limits.model)
+
+
+class _Road:
+    """A thread that reads one request after the other."""
+
+    def __init__(self, name: TextRoad, prompts: "_Prompts", told: Callable[[PreparedRequest], None]) -> None:
+        self._prompts = prompts
+        self._tell = told
+        self._queue: SimpleQueue[_Unread | None] = SimpleQueue()
+        self._gone: set[ItemId] = set()
+        self._is_ending = False
+        self.thread = VitalThread(self._run, f"trivium-texts-{name.value}")
+
+    def put(self, unread: _Unread) -> None:
+        """Read it behind those that came before."""
+        self._queue.put(unread)
+
+    def cancel(self, item: ItemId) -> None:
+        """Leave out a request that was put here and is not answered."""
+        self._gone.add(item)
+
+    def end(self) -> None:
+        """Read no more."""
+        self._is_ending = True
         self._queue.put(None)
-        self._thread.join(_PATIENCE)
 
     def _run(self) -> None:
-        while (told := self._queue.get()) is not None:
-            item, generate = told
+        while (unread := self._queue.get()) is not None and not self._is_ending:
+            item = unread.item
+            made = PreparedRequest(item)
             try:
-                made = self._prepared(item, generate)
+                if item not in self._gone:
+                    made = PreparedRequest(item, self._prompts.read(unread, self._is_wanted))
             except ServeError as error:
-                made = PreparedRequest(item, error=error)
-            except Exception as error:
-                made = PreparedRequest(item, error=self._unread(generate, error))
-            self._ready.put(made)
-            self._wake()
+                made = PreparedRequest(item, error=frameless(error))
+            del unread
+            if item in self._gone:
+                self._gone.discard(item)
+            else:
+                self._tell(made)
+        self._prompts.close()
 
-    def _prepared(self, item: ItemId, generate: Generate) -> PreparedRequest:
-        prompts = [self._bounded(generate, prompt) for prompt in self._prompts(generate)]
-        name = generate.sampling.processor
-        count = len(prompts) * sequences_per_prompt(generate.sampling) if name is not None else 0
-        return PreparedRequest(item, prompts, [self._processors.make(name or "") for _ in range(count)])
+    def _is_wanted(self, item: ItemId) -> bool:
+        return not self._is_ending and item not in self._gone
 
-    def _prompts(self, generate: Generate) -> list[PromptInput]:
-        if generate.embeds is not None:
-            return [PromptInput(embeds=generate.embeds)]
-        if generate.ids is not None:
-            return [PromptInput(ids, text=self._echo(generate, ids)) for ids in generate.ids]
-        if generate.messages is not None:
-            text = self._template(generate)
-            return [PromptInput(self._encoded(text, False), text=text if generate.echoes else "")]
-        return [
-            PromptInput(self._encoded(text, True), text=text if generate.echoes else "")
-            for text in generate.prompts or ()
-        ]
 
-    def _echo(self, generate: Generate, ids: Sequence[int]) -> str:
-        if not generate.echoes:
-            return ""
-        return str(
-            self._tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
-        )
+class _Prompts:
+    """Reads the prompts of a request, while that `is_wanted`. Raises ServeError, whatever user code raises."""
 
-    def _template(self, generate: Generate) -> str:
-        if not self._tokenizer.chat_template:
+    def read(self, unread: _Unread, is_wanted: Callable[[ItemId], bool]) -> list[PromptInput]:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Read no more."""
+
+
+class _PromptsHere(_Prompts):
+    """Reads in the calling thread."""
+
+    def __init__(self, tokenizer: PromptTokenizer) -> None:
+        self._tokenizer = tokenizer
+
+    def read(self, unread: _Unread, is_wanted: Callable[[ItemId], bool]) -> list[PromptInput]:
+        return self._tokenizer.prompts(unread.generate)
+
+
+class _PromptsBeside(_Prompts):
+    """Reads in a helper process, which is killed where that takes too long."""
+
+    def __init__(self, lane: HelperLane, model: str) -> None:
+        self._lane = lane
+        self._model = model
+
+    def read(self, unread: _Unread, is_wanted: Callable[[ItemId], bool]) -> list[PromptInput]:
+        work = as_work(unread.generate)
+        try:
+            told = self._lane.do(work, unread.came_at, SECONDS, lambda: is_wanted(unread.item))
+        except WorkEnded as ended:
+            raise ended_early(self._model, unread.generate, ended) from ended
+        except OSError as error:
             raise ServeError(
-                Code.INVALID,
-                f"Model '{self._limits.model}': 'messages' need a chat template, and the model has none. Send a "
-                "prompt, or put chat_template.jinja into its folder.",
-            )
-        arguments = dict(generate.template_arguments)
-        if clash := sorted(self._own & arguments.keys()):
-            raise refusal(
-                self._limits.model, "template_arguments", "arguments of the template's own", ", ".join(clash)
-            )
-        if not arguments.get("continue_final_message"):
-            arguments.setdefault("add_generation_prompt", True)
-        tools = None if generate.tools is None else [_plain(tool) for tool in generate.tools]
-        messages = [_plain(message) for message in generate.messages or ()]
-        return str(self._tokenizer.apply_chat_template(messages, tools=tools, tokenize=False, **arguments))
+                Code.MODEL_FAILED, f"Model '{self._model}': {unreadable(unread.generate)}: {error}."
+            ) from error
+        return from_work(told)
 
-    def _encoded(self, text: str, adds_special: bool) -> tuple[int, ...]:
-        ids = self._tokenizer(text, add_special_tokens=adds_special)["input_ids"]
-        if not ids and self._tokenizer.bos_token_id is not None:
-            ids = [self._tokenizer.bos_token_id]
-        if not ids:
-            raise refusal(self._limits.model, "prompt", "a text of one token at least", "empty")
-        vocabulary = self._limits.vocabulary
-        if beyond := next((token for token in ids if token >= vocabulary), None):
-            raise ServeError(
-                Code.MODEL_FAILED,
-                f"Model '{self._limits.model}': its tokenizer made token {beyond} of the prompt, and the model knows "
-                f"{vocabulary}. Put the tokenizer into its folder that belongs to it.",
-            )
-        return tuple(ids)
-
-    def _bounded(self, generate: Generate, prompt: PromptInput) -> PromptInput:
-        most = generate.sampling.truncate
-        if most is not None and prompt.size > most:
-            prompt = _last(prompt, most, self._limits.width)
-        if prompt.size >= self._limits.context:
-            field = next(wire for name, wire in _FIELDS.items() if getattr(generate, name) is not None)
-            raise beyond_context(self._limits, field, prompt.size)
-        return prompt
-
-    def _unread(self, generate: Generate, error: Exception) -> ServeError:
-        field = "messages" if generate.messages is not None else "prompt"
-        what = "the chat template" if generate.messages is not None else "the tokenizer"
-        text = str(error).strip() or "no reason given"
-        return ServeError(
-            Code.INVALID,
-            f"Model '{self._limits.model}': '{field}' cannot be read by {what}: {type(error).__name__}: {text}. Send "
-            "what the model's template and tokenizer take.",
-        )
+    def close(self) -> None:
+        self._lane.close()
 
 
-_FIELDS: Mapping[str, str] = {
-    "prompts": "prompt",
-    "messages": "messages",
-    "ids": "input_ids",
-    "embeds": "inputs_embeds",
-}
-
-
-def _last(prompt: PromptInput, count: int, width: int) -> PromptInput:
-    """Return a prompt that has the last inputs alone."""
-    if prompt.embeds is None:
-        return PromptInput(prompt.ids[-count:], text=prompt.text)
-    data = memoryview(prompt.embeds.data).cast("B")[-count * width * 4 :]
-    return PromptInput(embeds=Embeddings(count, width, data))
-
-
-def _plain(value: Mapping[str, object]) -> dict[str, object]:
-    return dict(value)
+def ended_early(model: str, generate: Generate, ended: WorkEnded) -> ServeError:
+    """Return the error of a request whose texts were not read to their end."""
+    what = f"Model '{model}': {unreadable(generate)}"
+    if ended.reason is EndOfWork.UNWANTED:
+        return ServeError(Code.CANCELLED, f"{what}: its client has left.")
+    if ended.reason is EndOfWork.DIED:
+        text = f"that ended the process which reads texts, and may have {MOST_MEMORY >> 20} MiB of memory for one"
+        return ServeError(Code.MODEL_FAILED, f"{what}: {text}. Send less, or look at the template.")
+    if not ended.has_begun:
+        text = f"others took the {SECONDS:g} s that a text may wait and take"
+        return ServeError(Code.EXPIRED, f"{what}: {text}. Send it again.")
+    text = f"it took longer than {SECONDS:g} s, and was ended"
+    return ServeError(
+        Code.EXPIRED, f"{what}: {text}. Send less, or look at the template for what has no end."
+    )

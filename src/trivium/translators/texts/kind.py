@@ -1,6 +1,7 @@
 """Kinds of translators of texts: the arguments of each, what makes tokens and answers, and their faults at load.
 
-They run in the instance's thread: the tokenizer releases the interpreter's lock. Source: spec sheet `djl`, section 10.
+They run in the instance's thread: the tokenizer releases the interpreter's lock, but not while its files are read. A
+model with large ones has a process. Source: spec sheet `djl`, section 10.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +26,7 @@ from trivium.translators.requests import (
     property_of,
 )
 from trivium.translators.texts.encoding import EncodedTexts, TextEncoder
-from trivium.translators.texts.tokenizer import Text
+from trivium.translators.texts.tokenizer import Text, is_large
 from trivium.types.datatype import Array, DataType
 from trivium.types.errors import ServeError, frameless
 from trivium.types.findings import Finding
@@ -85,7 +86,7 @@ class TextState(NamedTuple):
 
 
 class TextKind:
-    """A descriptor. Implements `TranslatorKind`."""
+    """A descriptor. Implements `TranslatorKind` and `ChoosesIsolation`."""
 
     isolation: tuple[Isolation, ...] = (Isolation.THREAD, Isolation.PROCESS)
 
@@ -94,10 +95,16 @@ class TextKind:
         self.example = task.example
         self._task = task
 
+    def default_isolation(self, spec: ModelSpec) -> Isolation:
+        """See `ChoosesIsolation`."""
+        return Isolation.PROCESS if self._is_large(spec) else Isolation.THREAD
+
     def check(self, spec: ModelSpec) -> Sequence[Finding]:
         """See `SupportsCheck`: the arguments, the files, the labels against the outputs, and the model's inputs."""
         arguments, found = self._task.read(translator_of(spec).arguments)
         findings = findings_of(spec, found)
+        if self._is_large(spec):
+            return findings  # whoever opens it will say what is wrong with it
         try:
             made = self._task.make(spec.root, arguments)
         except ServeError as error:
@@ -107,6 +114,11 @@ class TextKind:
         if shapes and fault is not None and (words := fault(shapes)):
             findings.append(fault_at(spec, "", words, "", "Correct the file, or the model."))
         return [*findings, *_inputs(spec, made.encoder.names)]
+
+    def _is_large(self, spec: ModelSpec) -> bool:
+        arguments, _ = self._task.read(translator_of(spec).arguments)
+        texts = getattr(arguments, "text", arguments)  # of kinds that have further arguments
+        return is_large(spec.root, texts.tokenizer)
 
     def open(self, spec: ModelSpec) -> "TextTranslator":
         """See `TranslatorKind`. Reads the tokenizer's files."""

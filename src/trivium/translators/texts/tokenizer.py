@@ -4,11 +4,13 @@ Source: spec sheet `djl`, section 10, and what DJL makes of `tokenizer.json`, `v
 named configuration. `vocab.txt` is read as BERT's word pieces, which DJL's older packages have.
 """
 
+import json
 import unicodedata
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from trivium.codecs.text_growth_policy import growth
 from trivium.translators.arguments import MOST_PADDING, MOST_TOKENS, TokenizerArguments
 from trivium.translators.files import file_in, read_file, read_json, refusal, text_of
 from trivium.types.errors import Code, ServeError
@@ -18,6 +20,13 @@ if TYPE_CHECKING:
 
 Text = str | tuple[str, str]
 Made = TypeVar("Made")
+
+LARGE = 4 * 2**20
+"""Bytes of a tokenizer's file from which on its model has a process of its own, where nobody says otherwise."""
+
+MOST_LETTERS = 2**26
+MOST_GROWTH = 64
+MOST_SPECIAL = 4096
 
 _SPECIAL = ("bos_token", "cls_token", "eos_token", "sep_token", "unk_token", "pad_token")
 _MOST_TOKENS_OF_A_MODEL = 512
@@ -47,10 +56,12 @@ class TextTokenizer:
         self._cleans = config.get("clean_up_tokenization_spaces") is True
         self._bound(_first(arguments.model_max_length, _model_max_length(config)))
         self._pad_as(config)
+        self._growth = _growth(self._tokenizer.normalizer)
 
     def encode(self, texts: Sequence[Text]) -> "list[Encoding]":
         """Return the encodings of texts or pairs, equally long. INVALID for texts that cannot be cut to fit."""
         prepared = [self._prepared(text) for text in texts]
+        self._judge_growth(prepared)
         try:
             found = _guarded(
                 lambda: self._tokenizer.encode_batch(prepared, add_special_tokens=self._adds_special)
@@ -78,6 +89,15 @@ class TextTokenizer:
             ids = self._tokenizer.encode(token, add_special_tokens=False).ids
             found = ids[0] if len(ids) == 1 else None
         return found
+
+    def _judge_growth(self, texts: Sequence[Text]) -> None:
+        size = sum(len(text) if isinstance(text, str) else sum(map(len, text)) for text in texts)
+        if self._growth > 1 and size * self._growth > MOST_LETTERS:
+            raise ServeError(
+                Code.INVALID,
+                f"The texts have {size} letters, of each of which the model's tokenizer may make {self._growth}; "
+                f"expected at most {MOST_LETTERS} in all. Send less, or mend the normalizer in tokenizer.json.",
+            )
 
     def _prepared(self, text: Text) -> Text:
         if not isinstance(text, str):
@@ -178,6 +198,18 @@ def _loaded(folder: Path, path: str, config: dict[str, Any]) -> "Tokenizer":
     )
 
 
+def is_large(folder: Path, arguments: TokenizerArguments) -> bool:
+    """Return whether reading the tokenizer would hold everybody up who shares the process: the package keeps the
+    interpreter to itself for a second per 30 megabytes.
+    """
+    try:
+        place = file_in(folder, arguments.path) if arguments.path else folder
+    except ServeError:
+        return False  # it cannot be read anyway
+    files = [place] if place.is_file() else [place / name for name in _FILES]
+    return any(file.is_file() and file.stat().st_size > LARGE for file in files)
+
+
 _FILES = ("tokenizer.json", "vocab.json", "merges.txt", "vocab.txt", "tokenizer_config.json")
 
 
@@ -228,7 +260,9 @@ def _word_pieces(name: str, data: bytes, config: dict[str, Any]) -> "Tokenizer":
 
 def _built(name: str, build: "Callable[[], Tokenizer]") -> "Tokenizer":
     try:
-        return _guarded(build)
+        made = _guarded(build)
+        _judge_parts(name, made)
+        return made
     except ServeError:
         raise
     except ValueError as error:
@@ -244,6 +278,26 @@ def _check(settings: dict[str, Any], names: Sequence[str], most: int) -> None:
             raise refusal(
                 f"tokenizer.json: {name}", f"is {settings[name]}, over the limit of {most}", "Write less."
             )
+
+
+def _growth(part: Any) -> int:
+    """Return how many times longer a part of a tokenizer makes a text; its state is the JSON of its file."""
+    return growth(None if part is None else json.loads(part.__getstate__()))
+
+
+def _judge_parts(name: str, made: "Tokenizer") -> None:
+    """Refuse what would fill the memory with each text: decoders that lengthen it, and crowds of special tokens."""
+    if (found := _growth(made.decoder)) > MOST_GROWTH:
+        raise refusal(
+            f"{name}: decoder", f"makes a text {found} times as long", f"At most {MOST_GROWTH} times is read."
+        )
+    count = made.num_special_tokens_to_add(True)
+    if count > MOST_SPECIAL:
+        raise refusal(
+            f"{name}: post_processor",
+            f"adds {count} tokens to each text",
+            f"At most {MOST_SPECIAL} are read.",
+        )
 
 
 def _guarded(call: Callable[[], Made]) -> Made:

@@ -1,0 +1,241 @@
+"""Reads the prompts of a request: chats by the model's template, texts by its tokenizer, each within the context.
+
+It runs in a thread of the worker and in the process beside it, and imports nothing heavy. What is too long for the
+context whatever it says is refused before it is read.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any
+
+import msgspec
+
+from trivium.engines.hf.requests import GenerationLimits, beyond_bytes, beyond_context, refusal
+from trivium.engines.hf.text_roads_policy import byte_size
+from trivium.engines.hf.token_length_policy import TokenLength
+from trivium.types.errors import Code, ServeError
+from trivium.types.generation import Embeddings, Generate, Sampling
+
+_TEMPLATE_OWN = frozenset({"add_generation_prompt", "continue_final_message"})
+"""Arguments of the template's call that a request may give; its others are ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptInput:
+    """One prompt as tokens or embeddings, and its text where that is to be echoed."""
+
+    ids: tuple[int, ...] = ()
+    embeds: Embeddings | None = None
+    text: str = ""
+
+    @property
+    def size(self) -> int:
+        """Return how many inputs it has."""
+        return len(self.ids) if self.embeds is None else self.embeds.tokens
+
+
+class PromptTokenizer:
+    """Makes prompts of requests that have been judged. It can be pickled; one thread uses it."""
+
+    def __init__(self, tokenizer: Any, limits: GenerationLimits, length: TokenLength) -> None:
+        self.limits = limits
+        self.length = length
+        self._tokenizer = tokenizer
+        self._own = frozenset(signature(tokenizer.apply_chat_template).parameters) - _TEMPLATE_OWN
+
+    def judge(self, generate: Generate) -> None:
+        """Raise INVALID for a text with more bytes than the context can hold, whatever its tokens are."""
+        if generate.sampling.truncate is None:
+            for text in generate.prompts or ():
+                self._judge_bytes(text, "prompt")
+
+    def prompts(self, generate: Generate) -> list[PromptInput]:
+        """Return the prompts of a request. Whatever template and tokenizer raise is INVALID, and names them."""
+        try:
+            return [self._bounded(generate, prompt) for prompt in self._read(generate)]
+        except ServeError:
+            raise
+        except (
+            BaseException
+        ) as error:  # a panic of Rust is no Exception, and code of a folder may ask for the exit
+            raise self._unread(generate, error) from error
+
+    def _judge_bytes(self, text: str, field: str) -> None:
+        each = self.length.most_bytes
+        if each is None or len(text) * 4 <= each:
+            return
+        most = each * (self.limits.context - 1)
+        if (size := byte_size(text)) > most:
+            raise beyond_bytes(self.limits, field, size, most)
+
+    def _read(self, generate: Generate) -> list[PromptInput]:
+        if generate.embeds is not None:
+            return [PromptInput(embeds=generate.embeds)]
+        if generate.ids is not None:
+            return [PromptInput(ids, text=self._echo(generate, ids)) for ids in generate.ids]
+        if generate.messages is not None:
+            text = self._template(generate)
+            if generate.sampling.truncate is None:
+                self._judge_bytes(text, "messages")
+            return [PromptInput(self._encoded(text, False), text=text if generate.echoes else "")]
+        return [
+            PromptInput(self._encoded(text, True), text=text if generate.echoes else "")
+            for text in generate.prompts or ()
+        ]
+
+    def _echo(self, generate: Generate, ids: Sequence[int]) -> str:
+        if not generate.echoes:
+            return ""
+        return str(
+            self._tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        )
+
+    def _template(self, generate: Generate) -> str:
+        if not self._tokenizer.chat_template:
+            raise ServeError(
+                Code.INVALID,
+                f"Model '{self.limits.model}': 'messages' need a chat template, and the model has none. Send a "
+                "prompt, or put chat_template.jinja into its folder.",
+            )
+        arguments = dict(generate.template_arguments)
+        if clash := sorted(self._own & arguments.keys()):
+            raise refusal(
+                self.limits.model, "template_arguments", "arguments of the template's own", ", ".join(clash)
+            )
+        if not arguments.get("continue_final_message"):
+            arguments.setdefault("add_generation_prompt", True)
+        tools = None if generate.tools is None else [_plain(tool) for tool in generate.tools]
+        messages = [_plain(message) for message in generate.messages or ()]
+        return str(self._tokenizer.apply_chat_template(messages, tools=tools, tokenize=False, **arguments))
+
+    def _encoded(self, text: str, adds_special: bool) -> tuple[int, ...]:
+        ids = self._tokenizer(text, add_special_tokens=adds_special)["input_ids"]
+        if not ids and self._tokenizer.bos_token_id is not None:
+            ids = [self._tokenizer.bos_token_id]
+        if not ids:
+            raise refusal(self.limits.model, "prompt", "a text of one token at least", "empty")
+        vocabulary = self.limits.vocabulary
+        if beyond := next((token for token in ids if token >= vocabulary), None):
+            raise ServeError(
+                Code.MODEL_FAILED,
+                f"Model '{self.limits.model}': its tokenizer made token {beyond} of the prompt, and the model knows "
+                f"{vocabulary}. Put the tokenizer into its folder that belongs to it.",
+            )
+        return tuple(ids)
+
+    def _bounded(self, generate: Generate, prompt: PromptInput) -> PromptInput:
+        most = generate.sampling.truncate
+        if most is not None and prompt.size > most:
+            prompt = _last(prompt, most, self.limits.width)
+        if prompt.size >= self.limits.context:
+            field = next(wire for name, wire in _FIELDS.items() if getattr(generate, name) is not None)
+            raise beyond_context(self.limits, field, prompt.size)
+        return prompt
+
+    def _unread(self, generate: Generate, error: BaseException) -> ServeError:
+        text = str(error).strip() or "no reason given"
+        return ServeError(
+            Code.INVALID,
+            f"Model '{self.limits.model}': {unreadable(generate)}: {type(error).__name__}: {text}. Send "
+            "what the model's template and tokenizer take.",
+        )
+
+
+class _Job(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """Holds the fields of a request that reading its texts takes."""
+
+    prompts: tuple[str, ...] | None
+    messages: tuple[Mapping[str, object], ...] | None
+    ids: tuple[tuple[int, ...], ...] | None
+    truncate: int | None
+    echoes: bool
+    tools: tuple[Mapping[str, object], ...] | None
+    template_arguments: Mapping[str, object]
+
+
+class _Told(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """Ids and text of each prompt, or the error's code and words."""
+
+    prompts: tuple[tuple[tuple[int, ...], str], ...] = ()
+    code: Code | None = None
+    message: str = ""
+
+
+_read_job = msgspec.json.Decoder(_Job).decode
+_read_told = msgspec.json.Decoder(_Told).decode
+
+
+class PromptWork:
+    """Reads prompts in a helper process of the worker: bytes in, bytes out."""
+
+    def __init__(self, tokenizer: PromptTokenizer) -> None:
+        self._tokenizer = tokenizer
+
+    def __call__(self, work: bytes) -> bytes:
+        """Do a piece of work that `as_work` wrote."""
+        job = _read_job(work)
+        generate = Generate(
+            job.prompts,
+            job.messages,
+            job.ids,
+            sampling=Sampling(truncate=job.truncate),
+            echoes=job.echoes,
+            tools=job.tools,
+            template_arguments=job.template_arguments,
+        )
+        try:
+            told = _Told(tuple((prompt.ids, prompt.text) for prompt in self._tokenizer.prompts(generate)))
+        except ServeError as error:
+            told = _Told(code=error.code, message=error.message)
+        return msgspec.json.encode(told)
+
+
+def as_work(generate: Generate) -> bytes:
+    """Return the request as a piece of work."""
+    return msgspec.json.encode(
+        _Job(
+            generate.prompts,
+            generate.messages,
+            generate.ids,
+            generate.sampling.truncate,
+            generate.echoes,
+            generate.tools,
+            generate.template_arguments,
+        )
+    )
+
+
+def from_work(told: bytes) -> list[PromptInput]:
+    """Return the prompts that a piece of work made. Raises the error that it made instead."""
+    read = _read_told(told)
+    if read.code is not None:
+        raise ServeError(read.code, read.message)
+    return [PromptInput(ids, text=text) for ids, text in read.prompts]
+
+
+def unreadable(generate: Generate) -> str:
+    """Return the words for a field that template or tokenizer cannot read."""
+    if generate.messages is not None:
+        return "'messages' cannot be read by the chat template"
+    return "'prompt' cannot be read by the tokenizer"
+
+
+_FIELDS: Mapping[str, str] = {
+    "prompts": "prompt",
+    "messages": "messages",
+    "ids": "input_ids",
+    "embeds": "inputs_embeds",
+}
+
+
+def _last(prompt: PromptInput, count: int, width: int) -> PromptInput:
+    """Return a prompt that has the last inputs alone."""
+    if prompt.embeds is None:
+        return PromptInput(prompt.ids[-count:], text=prompt.text)
+    data = memoryview(prompt.embeds.data).cast("B")[-count * width * 4 :]
+    return PromptInput(embeds=Embeddings(count, width, data))
+
+
+def _plain(value: Mapping[str, object]) -> dict[str, object]:
+    return dict(value)
