@@ -240,8 +240,7 @@ def test_draining_finishes_what_it_can_and_reports_the_rest() -> None:
         assert report.unfinished[0].startswith("GET /echo/never (")
         assert [await task for task in asked] == [(200, b"slow")] * 5
         assert await all_that_comes(idle_reader) == b""
-        with contextlib.suppress(ConnectionError):
-            assert await all_that_comes(lost_reader) == b"", "it was cut without an answer"
+        assert b"went down before this request was done" in await all_that_comes(lost_reader)
         with pytest.raises(OSError):
             await asyncio.open_connection("127.0.0.1", stub.port)
         await leave(idle_writer)

@@ -128,6 +128,7 @@ class ServedModel:
         limit = spec.limits.run_deadline
         self._run_watch = None if limit is None else RunWatch(spec.name, limit, self._pool, clock)
         start = self._pool.start if self._run_watch is None else self._run_watch.around(self._pool.start)
+        self._start = start
         self._sequences: SequenceScheduler | None = None
         self._scheduler: SequenceScheduler | DynamicScheduler
         if isinstance(spec.scheduling, Sequence):
@@ -143,7 +144,7 @@ class ServedModel:
             launch = self._broadcasts.around(launch)
         self._scaler = Scaler(self._pool, groups, launch, clock, self, spec.limits)
         self._active = 0
-        self._reading: set[ItemId] = set()
+        self._reading: dict[ItemId, Item] = {}  # whose bodies are read in a thread
         self._idle_waiters: list[asyncio.Future[None]] = []
         self._is_cold = False
         self._follow_scaling()
@@ -185,12 +186,12 @@ class ServedModel:
 
     async def close(self, why: ServeError = GIVEN_UP) -> None:
         """Close the instances; only when idle, or to give up what is left."""
-        for item in [*self._queue.entries(), *self._pool.held()]:
+        for item in [*self._reading.values(), *self._queue.entries(), *self._pool.held()]:
             item.cancel(why)
         self._scheduler.close()
         if self._run_watch is not None:
             self._run_watch.close()
-        await self._scaler.close()
+        await self._scaler.close(why)
         for held in (self._context.cache, self._member, self._context.arena):
             if held is not None:
                 held.close()
@@ -248,10 +249,10 @@ class ServedModel:
         infer = item.operation
         if infer.deadline is not None:
             item.keep_deadline(infer.deadline, self._clock)
-        self._reading.add(item.item)
+        self._reading[item.item] = item
 
         def done(found: Infer | ServeError) -> None:
-            self._reading.discard(item.item)
+            del self._reading[item.item]
             if item.state is ItemState.ENDED:  # its client has left meanwhile
                 self._leave(item)
                 return
@@ -283,7 +284,7 @@ class ServedModel:
                 done.set_result(part)
 
         self._active += 1
-        self._pool.start(number, [Item(item, infer, sink, self._clock.now(), self)])
+        self._start(number, [Item(item, infer, sink, self._clock.now(), self)])
         part = await done
         if part.error is not None:
             raise part.error.with_traceback(None)
@@ -322,7 +323,11 @@ class ServedModel:
 
     async def scaled(self) -> None:
         """Wait until the bounds hold. Raises what keeps an instance from opening."""
-        await self._scaler.scaled()
+        await self._scaler.scaled(self.spec.name)
+
+    def end_waits(self, why: ServeError) -> None:
+        """It serves nobody new: whoever waits until it is scaled is told why."""
+        self._scaler.end_waits(why)
 
     @property
     def is_cold(self) -> bool:

@@ -217,6 +217,11 @@ class Session:
         for call in list(self._calls.values()):
             call.abort(answer)
 
+    def cut_short(self) -> None:
+        """Of the calls that have been ended, send the end now; what their clients' windows hold up is dropped."""
+        for channel in list(self.streams.values()):
+            channel.cut_short()
+
     def end_late(self, now: float) -> None:
         """End the calls whose messages do not come."""
         limits = self.site.limits
