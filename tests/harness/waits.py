@@ -35,8 +35,9 @@ DJL = classes_of(
     },
 )
 _V2 = "/inference.GRPCInferenceService/"
-_DJL = "/ai.djl.serving.grpc.proto.Inference/"
 _TS = "/org.pytorch.serve.grpc.inference.InferenceAPIsService/"
+PREDICT = "/ai.djl.serving.grpc.proto.Inference/Predict"
+PREDICTIONS, PREDICTIONS_2 = _TS + "Predictions", _TS + "StreamPredictions2"
 _TS_MANAGES = "/org.pytorch.serve.grpc.management.ManagementAPIsService/"
 
 
@@ -235,12 +236,12 @@ DJL_OPERATIONS: Sequence[WaitingOperation] = (
     WaitingOperation("DJL stream", http("POST", "/predictions/parts", b"x", b'"code": 50')),
     WaitingOperation(
         "DJL Predict, running",
-        rpc(_DJL + "Predict", DJL["Request"](model_name="asleep2", input=b"x"), kind="unary_stream"),
+        rpc(PREDICT, DJL["Request"](model_name="asleep2", input=b"x"), kind="unary_stream"),
         "asleep2",
     ),
     WaitingOperation(
         "DJL Predict, streaming",
-        rpc(_DJL + "Predict", DJL["Request"](model_name="parts2", input=b"x"), kind="unary_stream"),
+        rpc(PREDICT, DJL["Request"](model_name="parts2", input=b"x"), kind="unary_stream"),
     ),
     WaitingOperation("DJL registration", http("POST", "/models?url={folder}/later/slow"), "slow"),
     WaitingOperation("DJL scaling", http("PUT", "/models/second?min_worker=2&max_worker=2"), "second", is_quick=True),
@@ -258,13 +259,13 @@ TORCHSERVE_OPERATIONS: Sequence[WaitingOperation] = (
         "TorchServe prediction, waiting", http("POST", "/predictions/asleep", b"x"), is_behind=True
     ),
     WaitingOperation("TorchServe stream", http("POST", "/predictions/parts", b"x", None)),
-    WaitingOperation("Predictions, running", rpc(_TS + "Predictions", _predicted("asleep2")), "asleep2"),
+    WaitingOperation("Predictions, running", rpc(PREDICTIONS, _predicted("asleep2")), "asleep2"),
     WaitingOperation(
         "StreamPredictions", rpc(_TS + "StreamPredictions", _predicted("parts2"), kind="unary_stream")
     ),
     WaitingOperation(
         "StreamPredictions2",
-        rpc(_TS + "StreamPredictions2", _predicted("asleep3", sequence_id="s"), kind="stream_stream"),
+        rpc(PREDICTIONS_2, _predicted("asleep3", sequence_id="s"), kind="stream_stream"),
         "asleep3",
     ),
     WaitingOperation(
