@@ -44,19 +44,25 @@ def answered(body):
             time.sleep(0.02)
     return body
 """
-DJL_CODE = CODE + """
+DJL_CODE = (
+    CODE
+    + """
 from djl_python import Output
 def handle(inputs):
     if inputs.is_empty():
         return None
     return Output().add(answered(inputs.get_as_bytes()))
 """
-TS_CODE = CODE + """
+)
+TS_CODE = (
+    CODE
+    + """
 def handle(data, context):
     if data is None:
         return None
     return [answered(bytes(row.get("body", row.get("data")))) for row in data]
 """
+)
 
 
 @dataclass(frozen=True)
@@ -163,9 +169,7 @@ def over_tls(port: int, certificate: str) -> socket.socket:
 
 
 @pytest.fixture(scope="module", params=[djl, torch], ids=["djl-serving", "torchserve"])
-def ports(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ForeignPorts]:
+def ports(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForeignPorts]:
     with request.param(tmp_path_factory.mktemp("ports")) as found:
         yield found
 
@@ -241,7 +245,8 @@ FRAMES: Mapping[str, Callable[[Peer, str], bytes]] = {
     "a push": lambda peer, method: frames.head(4, frames.PUSH_PROMISE, 4, 1) + bytes(4),
     "a continuation of nothing": lambda peer, method: frames.head(0, frames.CONTINUATION, 4, 1),
     "headers without end": lambda peer, method: (
-        frames.head(1000, frames.HEADERS, 0, 1) + bytes(1000)
+        frames.head(1000, frames.HEADERS, 0, 1)
+        + bytes(1000)
         + (frames.head(1000, frames.CONTINUATION, 0, 1) + bytes(1000)) * 2000
     ),
     "pings without end": lambda peer, method: frames.ping(b"12345678") * 40_000,
@@ -320,7 +325,9 @@ def test_calls_of_grpcio_that_are_cancelled_half_closed_or_carry_too_much(ports:
                     model_name="m", input={"data": b"well"}, sequence_id="s"
                 )
                 said = list(stream(iter([message.SerializeToString()]), timeout=SECONDS))
-                assert [INFERENCE["PredictionResponse"].FromString(each).prediction for each in said] == [b"well"]
+                assert [INFERENCE["PredictionResponse"].FromString(each).prediction for each in said] == [
+                    b"well"
+                ]
     finally:
         gate.touch()
 
@@ -340,7 +347,13 @@ def test_calls_of_grpc_js(ports: ForeignPorts, tmp_path: Path) -> None:
     try:
         script = subprocess.Popen(
             [
-                *("node", str(Path(__file__).parent / "calls.js"), ports.inference, PREDICTIONS, PREDICTIONS_2),
+                *(
+                    "node",
+                    str(Path(__file__).parent / "calls.js"),
+                    ports.inference,
+                    PREDICTIONS,
+                    PREDICTIONS_2,
+                ),
                 *(message.SerializeToString().hex(), ports.message(b"hang").hex()),
             ],
             cwd=tmp_path,

@@ -27,8 +27,6 @@ from tests.harness.torchserve_management import (
 from tests.harness.web import body, status, web
 from tritonclient.grpc import service_pb2
 
-import requests
-
 SLOW_START = "import time\ntime.sleep(0.5)\n"
 LONG = """
 import time

@@ -1,13 +1,12 @@
 """Every wait has an owner who ends it: whatever an operation waits for, and whatever becomes of that, it is answered.
 
 Each operation of each wire, in each state in which it may wait, while its model is unloaded, unregistered or scaled to
-nothing, its worker killed, or the server told to stop. What hangs here hangs for ten minutes; every wait has a deadline of
-a few seconds, and a drain one of two. The operations and their models are in `tests.harness.waits`.
+nothing, its worker killed, or the server told to stop. What hangs here hangs for ten minutes; every wait has a deadline
+of a few seconds, and a drain one of two. The operations and their models are in `tests.harness.waits`.
 """
 
 import contextlib
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,8 +16,10 @@ from pathlib import Path
 import psutil
 import pytest
 from tests.harness import waits as w
+from tests.harness.raw_http import get
+from tests.harness.scripted_server import copied_source, script
 from tests.harness.server_process import COMMAND, SECONDS, ServerProcess, environment, started, until
-from tests.harness.waits import WaitingOperation, WaitingScene
+from tests.harness.waits import AskingProgress, WaitingOperation, WaitingScene
 
 DRAIN = 2
 Event = Callable[[WaitingScene, str], None]
@@ -28,15 +29,15 @@ Event = Callable[[WaitingScene, str], None]
 
 
 def unloaded(scene: WaitingScene, model: str) -> None:
-    w.http("POST", f"/v2/repository/models/{model}/unload")(scene, _nothing)
+    w.http("POST", f"/v2/repository/models/{model}/unload")(scene, AskingProgress())
 
 
 def unregistered(scene: WaitingScene, model: str) -> None:
-    w.http("DELETE", f"/models/{model}")(scene, _nothing)
+    w.http("DELETE", f"/models/{model}")(scene, AskingProgress())
 
 
 def scaled_to_nothing(scene: WaitingScene, model: str) -> None:
-    w.http("PUT", f"/models/{model}?min_worker=0&max_worker=0")(scene, _nothing)
+    w.http("PUT", f"/models/{model}?min_worker=0&max_worker=0")(scene, AskingProgress())
 
 
 def killed(scene: WaitingScene, model: str) -> None:
@@ -50,10 +51,6 @@ def killed(scene: WaitingScene, model: str) -> None:
 def stopped(scene: WaitingScene, model: str) -> None:
     if model == scene.models[0]:
         scene.running.terminate()
-
-
-def _nothing() -> None:
-    """Nobody wants to know when an answer has begun."""
 
 
 EVENTS: Sequence[Event] = (unloaded, unregistered, scaled_to_nothing, killed, stopped)
@@ -79,9 +76,30 @@ def torchserve(scene: WaitingScene) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def serving(scene: WaitingScene, *words: str | Path) -> Iterator[None]:
-    command = [*COMMAND, "serve", "--http-port", "0", "--grpc-port", "0", "--drain-timeout", str(DRAIN), *words]
-    with started(scene.folder / "log", *command, variables=environment()) as process:
+def generating(scene: WaitingScene) -> Iterator[None]:
+    script(scene.root / "slow", pause=1.0)
+    scene.models.append("slow")
+    source = {"PYTHONPATH": str(copied_source(scene.folder / "source"))}
+    with serving(scene, scene.root / "slow", variables=source):
+        yield
+
+
+@contextlib.contextmanager
+def serving(
+    scene: WaitingScene, *words: str | Path, variables: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    command = [
+        *COMMAND,
+        "serve",
+        "--http-port",
+        "0",
+        "--grpc-port",
+        "0",
+        "--drain-timeout",
+        str(DRAIN),
+        *words,
+    ]
+    with started(scene.folder / "log", *command, variables={**environment(), **(variables or {})}) as process:
         scene.server = ServerProcess(process, scene.folder / "log")
         until(scene.server.is_ready, scene.server.said)
         yield
@@ -91,6 +109,7 @@ Wire = Callable[[WaitingScene], contextlib.AbstractContextManager[None]]
 WIRES: Mapping[Wire, Sequence[WaitingOperation]] = {
     djl: (*w.V2, *w.DJL_OPERATIONS),
     torchserve: (*w.V2, *w.TORCHSERVE_OPERATIONS),
+    generating: w.GENERATING,
 }
 
 
@@ -99,7 +118,7 @@ def play(folder: Path, wire: Wire, event: Event) -> str:
     scene = WaitingScene(folder)
     operations = WIRES[wire]
     with ThreadPoolExecutor(64) as threads, wire(scene):  # whose end ends all that waits
-        if event is stopped:
+        if event is stopped and wire is not generating:
             w.lay_out_loads(scene)
             operations = (*operations, *w.LOADS)
         asked = _all_asked(scene, operations, threads)
@@ -130,17 +149,24 @@ def _all_asked(
     for is_behind in (False, True):
         for each in operations:
             if each.is_behind is is_behind:
-                begun = threading.Event()
-                one = asked[each.name] = threads.submit(each.run, scene, begun.set)
-                if not is_behind:
-                    until(partial(_waits, scene, each, begun, one), scene.running.said)
+                progress = AskingProgress()
+                one = asked[each.name] = threads.submit(each.run, scene, progress)
+                if is_behind:
+                    assert progress.sent.wait(SECONDS)
+                else:
+                    until(partial(_waits, scene, each, progress, one), scene.running.said)
+    assert (
+        scene.running.ask(get("/v2/health/live")).status == 200
+    )  # so that all who came before it have been let in
     return asked
 
 
-def _waits(scene: WaitingScene, asked: WaitingOperation, begun: threading.Event, one: "Future[str]") -> bool:
+def _waits(
+    scene: WaitingScene, asked: WaitingOperation, progress: AskingProgress, one: "Future[str]"
+) -> bool:
     """Is an operation in its state? One that is over by then never was."""
     assert not one.done() or asked.is_quick, f"{asked.name} did not wait: {one.exception() or one.result()}"
-    return (scene.signs / asked.sign).exists() if asked.sign else begun.is_set()
+    return (scene.signs / asked.sign).exists() if asked.sign else progress.begun.is_set()
 
 
 def all_played(tmp_path: Path, scenes: Sequence[tuple[Wire, Event]]) -> None:
@@ -155,7 +181,7 @@ def all_played(tmp_path: Path, scenes: Sequence[tuple[Wire, Event]]) -> None:
 
 
 def test_at_a_signal_everybody_is_answered(tmp_path: Path) -> None:
-    all_played(tmp_path, [(djl, stopped), (torchserve, stopped)])
+    all_played(tmp_path, [(wire, stopped) for wire in WIRES])
 
 
 @pytest.mark.soak

@@ -1,8 +1,8 @@
 """Operations of every wire in the states in which they may wait, and how each of them ended, as its client saw it.
 
-A scene is one server with the models that its operations wait for: handlers that sleep, that stream without end, whose
-first start hangs, or whose second. Every operation returns a line that says how it was answered, and raises where it was
-not: the connection broke off, or nothing came.
+A scene is one server with the models that its operations wait for: handlers that sleep, that stream and then sleep,
+whose first start hangs, or whose second. Every operation returns a line that says how it was answered, and raises where
+it was not: the connection broke off, or nothing came.
 """
 
 import json
@@ -72,7 +72,15 @@ class WaitingScene:
     def djl(self, folder: Path, name: str, code: str) -> None:
         """A handler of DJL's for bodies."""
         lines = (f"option.predict_timeout={RUN}", f"option.model_loading_timeout={START}", "minWorkers=1")
-        make(folder, name, "engine=Python", *lines, "option.enable_lora=true", "maxWorkers=1", model_py=self.code + code)
+        make(
+            folder,
+            name,
+            "engine=Python",
+            *lines,
+            "option.enable_lora=true",
+            "maxWorkers=1",
+            model_py=self.code + code,
+        )
         self.models.append(name)
 
     def torchserve(self, name: str, code: str, config: str = "") -> Path:
@@ -82,8 +90,15 @@ class WaitingScene:
         return archive(self.folder / "store", name, code=self.code + code, config=config)
 
 
-Run = Callable[[WaitingScene, Callable[[], None]], str]
-"""Asks, calls its second argument once the answer has begun, and returns how it was answered in the end."""
+class AskingProgress:
+    """How far somebody has come who asks: it was `sent`, and the answer has `begun`."""
+
+    def __init__(self) -> None:
+        self.sent, self.begun = threading.Event(), threading.Event()
+
+
+Run = Callable[[WaitingScene, AskingProgress], str]
+"""Asks, says how far that has come, and returns how it was answered in the end."""
 
 
 @dataclass(frozen=True)
@@ -101,27 +116,34 @@ class WaitingOperation:
 
 # -- over HTTP
 
+Ends = tuple[bytes, ...]
+ANY_END: Ends = (b"",)
 
-def http(method: str, path: str, body: bytes = b"", last: bytes | None = b"", **fields: str) -> Run:
-    """A request whose answer must be whole; one in parts must end by a part that holds `last`, if that is given. With
-    None its parts have no form for an error: then the answer must be seen to break off.
+
+def http(method: str, path: str, body: bytes = b"", last: Ends | None = ANY_END, **fields: str) -> Run:
+    """A request whose answer must be whole; one in parts must end by a part that holds one of `last`. With None its
+    parts have no form for an error: then the answer must be seen to break off.
     """
 
-    def run(scene: WaitingScene, begun: Callable[[], None]) -> str:
+    def run(scene: WaitingScene, progress: AskingProgress) -> str:
         with closing(http_client(scene)) as client:
             client.request(method, path.format(folder=scene.folder), body, fields)
+            progress.sent.set()
             answer = client.getresponse()
             said = b""
             if answer.status == 200 and answer.chunked:
                 said = answer.read1(65536)
-                begun()
+                progress.begun.set()
                 try:
                     while piece := answer.read1(65536):
                         said = (said + piece)[-4096:]
                 except (IncompleteRead, ConnectionError) as error:
-                    assert last is None, f"it broke off: {error!r} behind {said[-300:]!r}"
-                    return f"broke off: {error!r}"
-                assert last is None or last in said, f"it ended without its last part: {said[-300:]!r}"
+                    if last is None:
+                        return f"broke off: {error!r}"
+                    raise AssertionError(f"it broke off behind {said[-300:]!r}") from error
+                assert any(one in said for one in last or ANY_END), (
+                    f"it ended without its last part: {said[-300:]!r}"
+                )
             said += answer.read()
             return f"{answer.status} {said[-150:]!r}"
 
@@ -132,7 +154,7 @@ def http_client(scene: WaitingScene) -> HTTPConnection:
     return HTTPConnection("127.0.0.1", scene.running.port, timeout=SECONDS)
 
 
-def posted(path: str, document: Any, last: bytes = b"") -> Run:
+def posted(path: str, document: Any, last: Ends = ANY_END) -> Run:
     """JSON."""
     return http("POST", path, json.dumps(document).encode(), last, **{"Content-Type": "application/json"})
 
@@ -140,13 +162,14 @@ def posted(path: str, document: Any, last: bytes = b"") -> Run:
 def deferred(path: str) -> Run:
     """A request that is answered by a token, and its answer fetched until it has ended."""
 
-    def run(scene: WaitingScene, begun: Callable[[], None]) -> str:
+    def run(scene: WaitingScene, progress: AskingProgress) -> str:
         with closing(http_client(scene)) as client:
             client.request("POST", path, b"x", {"x-synchronous": "false"})
+            progress.sent.set()
             answer = client.getresponse()
             token = answer.headers.get("x-next-token", "")
             answer.read()
-            begun()
+            progress.begun.set()
             assert token, answer.status
             return f"{answer.status} token"
 
@@ -156,31 +179,44 @@ def deferred(path: str) -> Run:
 # -- over gRPC
 
 
-def rpc(method: str, message: Any, *, kind: str = "unary_unary", response: Any = bytes) -> Run:
-    """A call that must end by a status that the server gave it."""
+def rpc(
+    method: str, message: Any, *, kind: str = "unary_unary", is_error: Callable[[bytes], bool] = bool
+) -> Run:
+    """A call that must end by a status that the server gave it. A stream both ways goes on behind the error of its
+    request, which is a message: only then its client says that it sends no more.
+    """
 
-    def run(scene: WaitingScene, begun: Callable[[], None]) -> str:
+    def run(scene: WaitingScene, progress: AskingProgress) -> str:
         parts, over = 0, threading.Event()
+        progress.sent.set()
         with grpc.insecure_channel(scene.running.grpc_address) as channel:
-            call = getattr(channel, kind)(method, lambda said: said.SerializeToString(), response)
+            call = getattr(channel, kind)(method, lambda said: said.SerializeToString())
             try:
                 if kind == "unary_unary":
                     call(message, timeout=SECONDS)
                     return "OK"
                 given = message if kind == "unary_stream" else _kept_open(message, over)
-                for _ in call(given, timeout=SECONDS):
+                for part in call(given, timeout=SECONDS):
                     parts += 1
-                    begun()
+                    progress.begun.set()
+                    if kind == "stream_stream" and is_error(part):
+                        over.set()
             except grpc.RpcError as error:
-                code, details = error.code(), error.details()
-                assert "ocket closed" not in details and "GOAWAY" not in details, f"no status came: {details}"
-                assert code is not grpc.StatusCode.DEADLINE_EXCEEDED or "run" in details, f"{code}: {details}"
-                return f"{code.name} {details[:100]}"
+                return _status(error.code(), error.details() or "")
             finally:
                 over.set()
         return f"OK, {parts} parts"
 
     return run
+
+
+def _status(code: grpc.StatusCode, details: str) -> str:
+    """The status of a call, which must be the server's own and not one that the client made of a broken connection."""
+    broken = "ocket closed" in details or "GOAWAY" in details
+    late = code is grpc.StatusCode.DEADLINE_EXCEEDED and "run" not in details
+    if broken or late:
+        raise AssertionError(f"no status came: {code.name} {details}")
+    return f"{code.name} {details[:100]}"
 
 
 def _kept_open(message: Any, over: threading.Event) -> Iterator[Any]:
@@ -202,18 +238,24 @@ V2: Sequence[WaitingOperation] = (
     WaitingOperation("v2 infer, waiting", posted("/v2/models/sleeps/infer", _V2_BODY), is_behind=True),
     WaitingOperation("v2 generate, waiting", posted("/v2/models/sleeps/generate", {"IN": 1}), is_behind=True),
     WaitingOperation(
-        "v2 generate_stream", posted("/v2/models/streams/generate_stream", {"IN": 1}, b'data: {"error"')
+        "v2 generate_stream", posted("/v2/models/streams/generate_stream", {"IN": 1}, (b'data: {"error"',))
     ),
     WaitingOperation(
         "v2 generate_stream, waiting",
-        posted("/v2/models/streams/generate_stream", {"IN": 1}, b'"error"'),
+        posted("/v2/models/streams/generate_stream", {"IN": 1}, (b'"error"',)),
         is_behind=True,
     ),
     WaitingOperation("v2 ready", http("GET", "/v2/models/asks/ready"), "asks"),
     WaitingOperation("ModelInfer, running", rpc(_V2 + "ModelInfer", v2_message("sleeps2")), "sleeps2"),
     WaitingOperation("ModelInfer, waiting", rpc(_V2 + "ModelInfer", v2_message("sleeps2")), is_behind=True),
     WaitingOperation(
-        "ModelStreamInfer", rpc(_V2 + "ModelStreamInfer", v2_message("streams2"), kind="stream_stream")
+        "ModelStreamInfer",
+        rpc(
+            _V2 + "ModelStreamInfer",
+            v2_message("streams2"),
+            kind="stream_stream",
+            is_error=lambda part: bool(v2.ModelStreamInferResponse.FromString(part).error_message),
+        ),
     ),
     WaitingOperation(
         "ModelReady", rpc(_V2 + "ModelReady", v2.ModelReadyRequest(name="asks")), is_behind=True
@@ -233,7 +275,7 @@ DJL_OPERATIONS: Sequence[WaitingOperation] = (
     WaitingOperation("DJL prediction, running", http("POST", "/predictions/asleep", b"x"), "asleep"),
     WaitingOperation("DJL prediction, waiting", http("POST", "/predictions/asleep", b"x"), is_behind=True),
     WaitingOperation("DJL prediction, deferred", deferred("/predictions/asleep"), is_behind=True),
-    WaitingOperation("DJL stream", http("POST", "/predictions/parts", b"x", b'"code": 50')),
+    WaitingOperation("DJL stream", http("POST", "/predictions/parts", b"x", (b'"code": 50',))),
     WaitingOperation(
         "DJL Predict, running",
         rpc(PREDICT, DJL["Request"](model_name="asleep2", input=b"x"), kind="unary_stream"),
@@ -244,7 +286,9 @@ DJL_OPERATIONS: Sequence[WaitingOperation] = (
         rpc(PREDICT, DJL["Request"](model_name="parts2", input=b"x"), kind="unary_stream"),
     ),
     WaitingOperation("DJL registration", http("POST", "/models?url={folder}/later/slow"), "slow"),
-    WaitingOperation("DJL scaling", http("PUT", "/models/second?min_worker=2&max_worker=2"), "second", is_quick=True),
+    WaitingOperation(
+        "DJL scaling", http("PUT", "/models/second?min_worker=2&max_worker=2"), "second", is_quick=True
+    ),
     WaitingOperation("DJL adapter", http("POST", "/models/adapts/adapters?name=a&src=/tmp"), "adapts"),
 )
 
@@ -269,7 +313,9 @@ TORCHSERVE_OPERATIONS: Sequence[WaitingOperation] = (
         "asleep3",
     ),
     WaitingOperation(
-        "TorchServe registration", http("POST", "/models?url=slow.mar&initial_workers=1&synchronous=true"), "slow"
+        "TorchServe registration",
+        http("POST", "/models?url=slow.mar&initial_workers=1&synchronous=true"),
+        "slow",
     ),
     WaitingOperation(
         "TorchServe scaling",
@@ -296,6 +342,24 @@ TORCHSERVE_OPERATIONS: Sequence[WaitingOperation] = (
     ),
 )
 
+_ASKED = {"model": "slow", "messages": [{"role": "user", "content": "hi"}]}
+_SAID = (b"[DONE]", b'"error"')
+GENERATING: Sequence[WaitingOperation] = (
+    WaitingOperation("chat, streaming", posted("/v1/chat/completions", {**_ASKED, "stream": True}, _SAID)),
+    WaitingOperation(
+        "completion, streaming",
+        posted("/v1/completions", {"model": "slow", "prompt": "hi", "stream": True}, _SAID),
+    ),
+    WaitingOperation("chat", posted("/v1/chat/completions", _ASKED), is_behind=True),
+    WaitingOperation("v2 generate", posted("/v2/models/slow/generate", {"text_input": "hi"}), is_behind=True),
+    WaitingOperation(
+        "v2 generate_stream of text",
+        posted("/v2/models/slow/generate_stream", {"text_input": "hi", "stream": True}),
+    ),
+    WaitingOperation("DJL chat", posted("/predictions/slow", _ASKED), is_behind=True),
+)
+"""Asked of a language model that takes seconds for its text; the text may come to its end before it is cut off."""
+
 # -- the models that they wait for
 
 SLEEPS = "    def execute(self, requests):\n        sign({name!r}); time.sleep(600)\n"
@@ -311,8 +375,13 @@ SECOND = (
     "def opens():\n    try:\n        os.close(os.open(FIRST, os.O_CREAT | os.O_EXCL))\n"
     "    except FileExistsError:\n        sign({name!r}); time.sleep(600)\n"
 )
-_DJL_HANDLE = "from djl_python import Output\ndef handle(inputs):\n    if inputs.is_empty():\n        {first}\n        return None\n    {rest}\n"
-_TS_HANDLE = "def handle(data, context):\n    if data is None:\n        {first}\n        return None\n    {rest}\n"
+_DJL_HANDLE = (
+    "from djl_python import Output\n"
+    "def handle(inputs):\n    if inputs.is_empty():\n        {first}\n        return None\n    {rest}\n"
+)
+_TS_HANDLE = (
+    "def handle(data, context):\n    if data is None:\n        {first}\n        return None\n    {rest}\n"
+)
 _TS_PARTS = (
     "from ts.handler_utils.utils import send_intermediate_predict_response as send\n" + _TS_HANDLE
 ).replace(
@@ -375,4 +444,3 @@ def lay_out_torchserve(scene: WaitingScene) -> list[Path]:
     for name in ("slow", "slow2"):
         scene.torchserve(name, _TS_HANDLE.format(first=_WAITS.format(name=name), rest="return data"))
     return made
-

@@ -13,8 +13,8 @@ from trivium.core.instances.mailbox import Mailbox
 from trivium.core.models.served_model import PLAIN, ServedModel
 from trivium.load.simulate import VirtualClock, VirtualInstance
 from trivium.types.errors import Code, ServeError
-from trivium.types.operations import Infer, ResponsePart
 from trivium.types.interfaces import Instance, Port
+from trivium.types.operations import Infer, ResponsePart
 from trivium.types.payload import Raw, RawPart, Tensors
 from trivium.types.running import Placement
 from trivium.types.spec import Isolation

@@ -8,8 +8,8 @@ from tests.harness.http_client import get
 from tests.harness.http_connection import HttpHarness
 from tests.unit.frontends.test_grpc_calls import Client, streaming
 
-from trivium.frontends.http.departures import Departure
 from trivium.frontends.h2.stream_call import FULL
+from trivium.frontends.http.departures import Departure
 
 
 def stuck() -> HttpHarness:

@@ -111,6 +111,16 @@ class RunWatch:
         )
 
 
+def watched_runs(
+    model: str, limit: float | None, pool: Pool, clock: Clock
+) -> tuple[RunWatch | None, Callable[..., None]]:
+    """Return the watch over a model's runs, None where they may take any time, and what starts them."""
+    if limit is None:
+        return None, pool.start
+    watch = RunWatch(model, limit, pool, clock)
+    return watch, watch.around(pool.start)
+
+
 def _running(slots: Iterable[InstanceSlot]) -> Iterable[tuple[InstanceSlot, float]]:
     for slot in slots:
         since = None if slot.instance is None else slot.instance.running_since

@@ -290,7 +290,7 @@ class Scaler:
                 waiter.set_result(None)
 
     def end_waits(self, why: ServeError) -> None:
-        """Nobody serves the model any more: whoever waits until it is scaled is told."""
+        """Say why nobody serves the model any more to those who wait until it is scaled."""
         self._ended = self._ended or why
         self._wake_waiters()
 

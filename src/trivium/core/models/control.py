@@ -128,8 +128,8 @@ class ModelControl:
         await self._polling.poll()
 
     def begin_drain(self) -> None:
-        """Give up the changes in work, since nobody will be served by them: whoever waits for one is told. What user
-        code is asked on behalf of a client has its time as any request.
+        """Give up the changes in work, since nobody will be served by them, and answer those who wait for one. A call
+        of user code that a client asked for has its time, as any request.
         """
         for task, operation in self._tasks.items():
             if not isinstance(operation, Broadcast):

@@ -15,7 +15,7 @@ from trivium.core.instances.mailbox import Mailbox
 from trivium.core.instances.pool import InstanceSlot, Owner, Pool
 from trivium.core.instances.rate_limited_pool import LimitedPool, needs_of
 from trivium.core.instances.rate_limiter import RateLimitedModel, RateLimiter
-from trivium.core.instances.run_watch import RunWatch
+from trivium.core.instances.run_watch import watched_runs
 from trivium.core.instances.scaler import Group, Launch, Scaler
 from trivium.core.models.broadcasts import FIRST_CALL, Broadcasts
 from trivium.core.models.preparations import PreparedLoad
@@ -111,7 +111,6 @@ class ServedModel:
         self._context = context
         self._tracing = context.tracing
         self._clock = clock
-        groups = [Group(group, isolation) for group in spec.groups]
         # The pipeline, in the order in which an item passes it.
         self._adapter = payload_adapter(spec, context.takes)
         self._counters, self._responses = answering(
@@ -125,24 +124,23 @@ class ServedModel:
             spec, self._adapter.levels, self._queue, self._pool, self._counters
         )
         self._sequencer = ResponseSequencer() if spec.in_order else None
-        limit = spec.limits.run_deadline
-        self._run_watch = None if limit is None else RunWatch(spec.name, limit, self._pool, clock)
-        start = self._pool.start if self._run_watch is None else self._run_watch.around(self._pool.start)
-        self._start = start
+        self._run_watch, self._start = watched_runs(spec.name, spec.limits.run_deadline, self._pool, clock)
         self._sequences: SequenceScheduler | None = None
         self._scheduler: SequenceScheduler | DynamicScheduler
         if isinstance(spec.scheduling, Sequence):
             self._scheduler = self._sequences = SequenceScheduler(
-                spec, self._queue, self._pool, clock, start, self._expire
+                spec, self._queue, self._pool, clock, self._start, self._expire
             )
             launch = self._sequences.around(launch)
         else:
             settings = BatchingSettings.of(spec.batching, spec.dynamic)
-            self._scheduler = DynamicScheduler(self._queue, settings, clock, start, self._expire)
+            self._scheduler = DynamicScheduler(self._queue, settings, clock, self._start, self._expire)
         self._broadcasts = Broadcasts(spec, self._run_on, self._pool.slots)
         if spec.functions:
             launch = self._broadcasts.around(launch)
+        groups = [Group(group, isolation) for group in spec.groups]
         self._scaler = Scaler(self._pool, groups, launch, clock, self, spec.limits)
+        self.end_waits = self._scaler.end_waits  # of those who wait until it is scaled
         self._active = 0
         self._reading: dict[ItemId, Item] = {}  # whose bodies are read in a thread
         self._idle_waiters: list[asyncio.Future[None]] = []
@@ -189,10 +187,8 @@ class ServedModel:
         for item in [*self._reading.values(), *self._queue.entries(), *self._pool.held()]:
             item.cancel(why)
         self._scheduler.close()
-        if self._run_watch is not None:
-            self._run_watch.close()
         await self._scaler.close(why)
-        for held in (self._context.cache, self._member, self._context.arena):
+        for held in (self._run_watch, self._context.cache, self._member, self._context.arena):
             if held is not None:
                 held.close()
         if self._context.prepared is not None:
@@ -324,10 +320,6 @@ class ServedModel:
     async def scaled(self) -> None:
         """Wait until the bounds hold. Raises what keeps an instance from opening."""
         await self._scaler.scaled(self.spec.name)
-
-    def end_waits(self, why: ServeError) -> None:
-        """It serves nobody new: whoever waits until it is scaled is told why."""
-        self._scaler.end_waits(why)
 
     @property
     def is_cold(self) -> bool:

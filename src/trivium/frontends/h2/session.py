@@ -218,7 +218,7 @@ class Session:
             call.abort(answer)
 
     def cut_short(self) -> None:
-        """Of the calls that have been ended, send the end now; what their clients' windows hold up is dropped."""
+        """Send the ends of calls that have been ended now, and drop what their clients' windows hold up before them."""
         for channel in list(self.streams.values()):
             channel.cut_short()
 

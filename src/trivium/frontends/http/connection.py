@@ -398,7 +398,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self.deadline = self._left_due if now < self._left_due < due else due
 
     def _note_half_close(self) -> None:
-        """What is asked is served if its answer begins soon: most clients that close their side have left."""
+        """Serve what is asked only if its answer begins soon: most clients that close their side have left."""
         if self._left_due == NEVER and self._transport.can_write_eof():
             # The time is kept by the sweeper, and may be so much behind: no less is waited than was said.
             self._left_due = self._site.now + SWEEP_SECONDS + self._site.limits.half_close_seconds
