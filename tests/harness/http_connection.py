@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Callable
-from socket import SO_ERROR, SOL_SOCKET
 
 from tests.harness.fake_core import EchoProtocol, FakeCore
 from tests.harness.http_client import Seen, read_answers
 
 from trivium.frontends.http.connection import HttpConnection
+from trivium.frontends.http.departures import Departure
 from trivium.frontends.http.state import Decoded, HttpState
 from trivium.frontends.limits import HttpLimits
 from trivium.frontends.turns import TurnQueue
@@ -19,7 +19,7 @@ class FakeTransport(asyncio.Transport):
 
     def __init__(self, protocol: HttpConnection, address: str = "192.0.2.1") -> None:
         super().__init__({"peername": (address, 4711), "socket": self})
-        self.error = 0
+        self.departure = Departure.STAYS
         self.protocol = protocol
         self.sent = bytearray()
         self.unsent = bytearray()
@@ -86,10 +86,6 @@ class FakeTransport(asyncio.Transport):
         self.close()
         self.unsent.clear()
 
-    def getsockopt(self, level: int, option: int) -> int:
-        assert (level, option) == (SOL_SOCKET, SO_ERROR)
-        return self.error
-
     def turn(self) -> None:
         """What a loop does later: tell of the end."""
         if self._closing and not self.unsent and not self.is_gone:
@@ -116,6 +112,7 @@ class HttpHarness:
             authorizer=authorizer,
             offload=lambda work, done: self.offloaded.append((work, done)),
         )
+        self.site.departure = lambda plug: self.transport.departure
         self.soon: list[Callable[[], None]] = []
         self.site.turns = TurnQueue(self.soon.append)
         self.address = "192.0.2.1"

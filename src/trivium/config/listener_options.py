@@ -49,6 +49,12 @@ class HttpConfig:
         0.0,
         "Seconds without a further part, after which an answer in parts breaks off; 0: never.",
     )
+    half_close_wait: float = option(
+        "--half-close-wait",
+        2.0,
+        "Seconds in which the answer to a client that has closed its sending side has to begin, else its request is "
+        "cancelled; 0: never.",
+    )
     slowest_rate: int = option(
         "--slowest-rate", 16 * 2**10, "Bytes per second below which a client is too slow.", (1, ANY)
     )

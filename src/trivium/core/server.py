@@ -449,10 +449,13 @@ class Server:
         await self._control.poll()
 
     def begin_drain(self) -> None:
-        """Readiness says no from now on; requests that still come are served, and nobody waits for a load any more."""
+        """Readiness says no from now on; requests that still come are served, and nobody waits for a load or another
+        change of what is served any more.
+        """
         if self._is_up:
             self._move(ServerState.DRAINING)
             self._room.close()
+            self._control.begin_drain()
 
     async def close(self, grace: float = 30.0) -> tuple[str, ...]:
         """Unload everything within `grace` seconds; what is in flight or has not ended then is given up, and has a

@@ -24,8 +24,9 @@ class HttpLimits:
     `header_seconds` of its first byte. A body has `body_seconds` plus its bytes so far / `slowest_rate`
     (bytes per second), counted from its head. An unread answer is given up when less than `slowest_rate`
     has left in `write_seconds`; one in parts also when `unsent_bytes` of it wait, and it breaks off when no part has
-    come for `part_seconds`. `linger_seconds`: how long
-    what a refused client still sends is read and thrown away, so that it gets to read why.
+    come for `part_seconds`. `half_close_seconds`: in which the answer to a client that has closed its sending side has
+    to begin. `linger_seconds`: how long what a refused client still sends is read and thrown away, so that it gets to
+    read why.
 
     `access_log` is the path of a file to append a JSON line per request to, "-" for the standard output. With
     `record_timestamps` requests say how they came, so that they can be traced. `fields` are header lines of every
@@ -44,6 +45,7 @@ class HttpLimits:
     body_seconds: float = 20.0
     write_seconds: float = 30.0
     part_seconds: float = inf
+    half_close_seconds: float = 2.0
     linger_seconds: float = 2.0
     slowest_rate: int = 16 * 1024
     access_log: str | None = None
@@ -64,6 +66,7 @@ def http_limits(config: ServerConfig) -> HttpLimits:
         body_seconds=config.http.body_timeout,
         write_seconds=config.http.write_timeout,
         part_seconds=config.http.part_timeout or inf,
+        half_close_seconds=config.http.half_close_wait or inf,
         slowest_rate=config.http.slowest_rate,
         access_log=config.server.access_log or None,
         record_timestamps=config.tracing.has_place,

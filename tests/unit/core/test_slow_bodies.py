@@ -2,14 +2,22 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from tests.harness.fake_models import ServerHarness, spec
+from tests.harness.virtual_models import make_spec
 
 from trivium.codecs import conversion
+from trivium.core.instances.mailbox import Mailbox
+from trivium.core.models.served_model import PLAIN, ServedModel
+from trivium.load.simulate import VirtualClock, VirtualInstance
 from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import Instance, Port
 from trivium.types.operations import Infer, ResponsePart
 from trivium.types.payload import Raw, RawPart, Tensors
+from trivium.types.running import Placement
+from trivium.types.spec import Isolation
 
 
 @pytest.fixture(autouse=True)
@@ -75,3 +83,26 @@ def test_a_deadline_counts_while_it_is_read() -> None:
         assert stage.parts[0].error is None
 
     played(play)
+
+
+def test_who_is_still_being_read_when_its_model_is_closed_is_told_once() -> None:
+    async def scene() -> None:
+        read: list[Callable[[Infer | ServeError], None]] = []
+        parts: list[ResponsePart] = []
+        clock = VirtualClock()
+        context = replace(PLAIN, offload=lambda work, done: read.append(done))
+
+        async def launch(placement: Placement, port: Port) -> Instance:
+            return VirtualInstance(clock, port, lambda rows: 1.0)
+
+        model = ServedModel(make_spec(), Isolation.THREAD, launch, Mailbox(clock.call_soon), clock, context)
+        await model.open()
+        model.submit(1, Infer("m", Raw((RawPart(GOOD, "application/json"),))), parts.append)
+        assert (len(read), parts) == (1, [])
+        await model.close(ServeError(Code.DRAINING, "it went down"))
+        assert [part.error and part.error.code for part in parts] == [Code.DRAINING]
+        read[0](ServeError(Code.INVALID, "and it was none"))
+        assert len(parts) == 1
+        assert model.debug_state().active == 0
+
+    asyncio.run(scene())

@@ -9,6 +9,7 @@ from tests.harness.http_connection import HttpHarness
 from tests.unit.frontends.test_grpc_calls import Client, streaming
 
 from trivium.frontends.h2.stream_call import FULL
+from trivium.frontends.http.departures import Departure
 
 
 def stuck() -> HttpHarness:
@@ -75,7 +76,7 @@ def test_of_a_client_that_sends_no_more_it_is_found_out_whether_it_has_left() ->
     stage.core.tickets[0].say(b"x")
     stage.wait(3)
     assert stage.core.tickets[0].cancelled is None
-    stage.transport.error = 32
+    stage.transport.departure = Departure.GONE
     stage.wait(2)
     assert stage.core.tickets[0].cancelled is not None
 

@@ -6,6 +6,7 @@ a line of the log.
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 from collections.abc import Callable
@@ -160,9 +161,11 @@ async def _choose_defaults(server: Server, settings: TorchServeSettings) -> None
 async def _go_down(
     server: Server, listeners: Listeners, stop: StopSignals, snapshots: SnapshotWriter | None
 ) -> int:
-    if snapshots is not None:
-        await snapshots.end()
     server.begin_drain()
+    if snapshots is not None:
+        with contextlib.suppress(TimeoutError):  # its disk may hang
+            async with asyncio.timeout(stop.left):
+                await snapshots.end()
     report = await listeners.drain(stop.left)
     await listeners.close()
     lines = (*report.unfinished, *await server.close(stop.left))

@@ -1,7 +1,7 @@
 """Ends runs that take longer than their model's run deadline, and gives up instances whose run does not end then.
 
-It alone keeps the time of runs. Its timer is armed while something runs and is set to when the next run can be overdue,
-so that it costs nothing while runs end as they should.
+It alone keeps the time of runs. Its timer is armed while something runs and is never later than the next run can be
+overdue, one that has not begun yet included; so a run that begins costs no timer while runs end as they should.
 """
 
 from collections.abc import Callable, Iterable
@@ -86,8 +86,8 @@ class RunWatch:
             times.append(when)
             if view.interrupted_at is not None:
                 self._interrupted[slot] = view
-        if slots:
-            self._alarm.set(min(times, default=now + self._limit))
+        if slots:  # a run that begins from now on is due after its own time, however long a grace lasts
+            self._alarm.set(min([*times, now + self._limit]))
 
     def _interrupt(self, slot: InstanceSlot) -> None:
         assert slot.instance is not None
@@ -109,6 +109,16 @@ class RunWatch:
             f"Instance {slot.placement.name} was given up: a run had not ended {GRACE:g} s after the run deadline of "
             f"{self._limit:g} s, and its thread cannot be made to end."
         )
+
+
+def watched_runs(
+    model: str, limit: float | None, pool: Pool, clock: Clock
+) -> tuple[RunWatch | None, Callable[..., None]]:
+    """Return the watch over a model's runs, None where they may take any time, and what starts them."""
+    if limit is None:
+        return None, pool.start
+    watch = RunWatch(model, limit, pool, clock)
+    return watch, watch.around(pool.start)
 
 
 def _running(slots: Iterable[InstanceSlot]) -> Iterable[tuple[InstanceSlot, float]]:

@@ -13,6 +13,7 @@ from typing import Protocol
 from trivium.core.clock import Alarm
 from trivium.core.instances.pool import InstanceSlot, Pool
 from trivium.core.instances.scaler_policy import GroupView, decide
+from trivium.core.request import GIVEN_UP
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
@@ -124,6 +125,7 @@ class Scaler:
         self.is_elastic = any(_is_elastic(group.group) for group in groups)
         """May the number of instances change by itself? Asked of every request."""
         self._size_waiters: list[asyncio.Future[None]] = []
+        self._ended: ServeError | None = None
         self._last_failure: ServeError | None = None
         self._trouble = ""  # with the last instance that was opened or tried
 
@@ -163,11 +165,17 @@ class Scaler:
         self._last_failure = None
         self.review()
 
-    async def scaled(self) -> None:
-        """Wait until every group has a number of instances within its bounds. Raises what keeps one from opening."""
-        while not all(map(_is_within, self._groups)):
+    async def scaled(self, model: str) -> None:
+        """Wait until every group has a number of instances within its bounds. Raises what keeps one from opening, and
+        why nobody serves the model of this name any more.
+        """
+        while lacking := [group for group in self._groups if not _is_within(group)]:
+            if self._ended is not None:
+                raise self._ended.with_traceback(None)  # it may be raised for several
             if self._last_failure is not None:
-                raise self._last_failure
+                raise self._last_failure.with_traceback(None)
+            if any(map(self._is_over, lacking)):
+                raise self.failure(model)
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._size_waiters.append(waiter)
             await waiter
@@ -273,14 +281,23 @@ class Scaler:
             return
         times = [time for group in self._groups if (time := self._review(group)) is not None]
         self._alarm.set(min(times, default=None))
+        self._wake_waiters()
+
+    def _wake_waiters(self) -> None:
         waiters, self._size_waiters = self._size_waiters, []
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
 
-    async def close(self) -> None:
+    def end_waits(self, why: ServeError) -> None:
+        """Say why nobody serves the model any more to those who wait until it is scaled."""
+        self._ended = self._ended or why
+        self._wake_waiters()
+
+    async def close(self, why: ServeError = GIVEN_UP) -> None:
         """Close every instance and give up those being opened. Only when no item is held any more."""
         self._is_closed = True
+        self.end_waits(why)
         self._alarm.set(None)
         for task in self._tasks:
             task.cancel()

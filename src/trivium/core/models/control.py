@@ -93,7 +93,7 @@ class ModelControl:
         self._repository = repository
         self._scratch = config.defaults.scratch
         self._may_change = may_change
-        self._tasks: set[asyncio.Task[ResponsePart]] = set()
+        self._tasks: dict[asyncio.Task[ResponsePart], Change] = {}
         self._loading: set[asyncio.Task[None]] = set()
         self._arriving: list[Sequence[ModelEntry]] = []
         """What is being registered, each with the members that it needs."""
@@ -107,7 +107,7 @@ class ModelControl:
     def begin(self, operation: Change, sink: Sink) -> None:
         """The sink gets the model's listing, or what a broadcast is answered with, or why it could not be done."""
         task = asyncio.get_running_loop().create_task(self._part(operation))
-        self._tasks.add(task)
+        self._tasks[task] = operation
         named = operation.source.name if isinstance(operation, Register) else operation.model
         task.add_done_callback(partial(self._changed, named, sink))
 
@@ -126,6 +126,14 @@ class ModelControl:
         if self._polling is None:
             raise NOT_POLLED
         await self._polling.poll()
+
+    def begin_drain(self) -> None:
+        """Give up the changes in work, since nobody will be served by them, and answer those who wait for one. A call
+        of user code that a client asked for has its time, as any request.
+        """
+        for task, operation in self._tasks.items():
+            if not isinstance(operation, Broadcast):
+                task.cancel()
 
     async def close(self) -> None:
         """Give up what is in work."""
@@ -350,7 +358,7 @@ class ModelControl:
             await self._load_overridden(operation)
 
     def _changed(self, model: str, sink: Sink, task: asyncio.Task[ResponsePart]) -> None:
-        self._tasks.discard(task)
+        del self._tasks[task]
         error = GOING_DOWN if task.cancelled() else task.exception()
         if error is None:
             sink(task.result())

@@ -451,6 +451,7 @@ class Lifecycle:
             self._registry.forget(record)
 
     def _drain(self, loaded: ServedModel, record: Record | None) -> None:
+        loaded.end_waits(_withdrawn(loaded.spec))
         task = asyncio.ensure_future(self._drained(loaded, record))
         task.set_name(loaded.spec.name)
         self._drains.add(task)
@@ -508,6 +509,15 @@ def _unloaded(spec: ModelSpec, limit: float | None) -> ServeError:
     return ServeError(
         Code.DRAINING,
         f"Model '{spec.name}' version {spec.version} was unloaded, and this request was not done {limit:g} s later.",
+    )
+
+
+def _withdrawn(spec: ModelSpec) -> ServeError:
+    return ServeError(
+        Code.NOT_READY,
+        f"Model '{spec.name}' version {spec.version} was unloaded, or loaded anew, while its scaling was waited for. "
+        "Look whether it is still wanted, and scale what serves now.",
+        info=ErrorInfo.of(reasons.NOT_SERVING, model=spec.name, version=spec.version, state="unloading"),
     )
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from trivium.core.instances.mailbox import Mailbox
 from trivium.core.instances.pool import InstanceSlot
-from trivium.core.instances.run_watch import RunWatch
+from trivium.core.instances.run_watch import watched_runs
 from trivium.core.instances.scaler import Group, Launch, Scaler
 from trivium.core.models.broadcasts import FIRST_CALL, Broadcasts
 from trivium.core.models.model_context import PLAIN, ModelContext
@@ -65,7 +65,6 @@ class ServedModel:
         self._context = context
         self._tracing = context.tracing
         self._clock = clock
-        groups = [Group(group, isolation) for group in spec.groups]
         # The pipeline, in the order in which an item passes it.
         self._adapter = payload_adapter(spec, context.takes)
         self._counters, self._responses = answering(
@@ -79,26 +78,26 @@ class ServedModel:
             spec, self._adapter.levels, self._queue, self._pool, self._counters
         )
         self._sequencer = ResponseSequencer() if spec.in_order else None
-        limit = spec.limits.run_deadline
-        self._run_watch = None if limit is None else RunWatch(spec.name, limit, self._pool, clock)
-        start = self._pool.start if self._run_watch is None else self._run_watch.around(self._pool.start)
+        self._run_watch, self._start = watched_runs(spec.name, spec.limits.run_deadline, self._pool, clock)
         self._sequences: SequenceScheduler | None = None
         self._scheduler: SequenceScheduler | DynamicScheduler
         if isinstance(spec.scheduling, Sequence):
             self._scheduler = self._sequences = SequenceScheduler(
-                spec, self._queue, self._pool, clock, start, self._expire
+                spec, self._queue, self._pool, clock, self._start, self._expire
             )
             launch = self._sequences.around(launch)
         else:
             settings = BatchingSettings.of(spec.batching, spec.dynamic)
-            self._scheduler = DynamicScheduler(self._queue, settings, clock, start, self._expire)
+            self._scheduler = DynamicScheduler(self._queue, settings, clock, self._start, self._expire)
         self._streams = HeldStreams(self, self._pool, context.store, clock)
         self._broadcasts = Broadcasts(spec, self._run_on, self._pool.slots)
         if spec.functions:
             launch = self._broadcasts.around(launch)
+        groups = [Group(group, isolation) for group in spec.groups]
         self._scaler = Scaler(self._pool, groups, launch, clock, self, spec.limits)
+        self.end_waits = self._scaler.end_waits  # of those who wait until it is scaled
         self._active = 0
-        self._reading: set[ItemId] = set()
+        self._reading: dict[ItemId, Item] = {}  # whose bodies are read in a thread
         self._idle_waiters: list[asyncio.Future[None]] = []
         self._is_cold = False
         self._follow_scaling()
@@ -123,14 +122,18 @@ class ServedModel:
 
     async def close(self, why: ServeError = GIVEN_UP) -> None:
         """Close the instances; only when idle, or to give up what is left."""
-        for item in [*self._queue.entries(), *self._pool.held(), *self._streams.items()]:
+        waiting = (
+            *self._reading.values(),
+            *self._queue.entries(),
+            *self._pool.held(),
+            *self._streams.items(),
+        )
+        for item in waiting:
             item.cancel(why)
         self._scheduler.close()
         self._streams.close()
-        if self._run_watch is not None:
-            self._run_watch.close()
-        await self._scaler.close()
-        for held in (self._context.cache, self._member, self._context.arena):
+        await self._scaler.close(why)
+        for held in (self._run_watch, self._context.cache, self._member, self._context.arena):
             if held is not None:
                 held.close()
         if self._context.prepared is not None:
@@ -189,10 +192,10 @@ class ServedModel:
         infer = item.operation
         if infer.deadline is not None:
             item.keep_deadline(infer.deadline, self._clock)
-        self._reading.add(item.item)
+        self._reading[item.item] = item
 
         def done(found: Infer | ServeError) -> None:
-            self._reading.discard(item.item)
+            del self._reading[item.item]
             if item.state is ItemState.ENDED:  # its client has left meanwhile
                 self.leave(item)
                 return
@@ -224,7 +227,7 @@ class ServedModel:
                 done.set_result(part)
 
         self._active += 1
-        self._pool.start(number, [Item(item, infer, sink, self._clock.now(), self)])
+        self._start(number, [Item(item, infer, sink, self._clock.now(), self)])
         self._streams.look_soon()
         part = await done
         if part.error is not None:
@@ -264,7 +267,7 @@ class ServedModel:
 
     async def scaled(self) -> None:
         """Wait until the bounds hold. Raises what keeps an instance from opening."""
-        await self._scaler.scaled()
+        await self._scaler.scaled(self.spec.name)
 
     @property
     def is_cold(self) -> bool:

@@ -325,6 +325,14 @@ class Channel(Sender):
             self._line.put(tail)
             self._line.answered(self)
 
+    def cut_short(self) -> None:
+        """Send the status now, if it has been said: what is unsent in front of it is dropped."""
+        if self.tail:
+            tail = self.tail
+            self._line.flow.drop(self)
+            self._line.put(tail)
+            self._line.answered(self)
+
     def on_sent(self) -> None:
         """Hear from the flow control that what was to be sent has left."""
         if self.is_over:

@@ -148,7 +148,11 @@ class H2Connection(asyncio.BufferedProtocol):
         return False
 
     def eof_received(self) -> bool:
-        """A client that sends no more waits for no answer, either: its connection is closed."""
+        """A client that sends no more waits for no answer, either: its calls are cancelled, and its connection is
+        closed, whether it reads what is on its way or not.
+        """
+        self.session.lose()
+        self._end()
         return False
 
     def pause_writing(self) -> None:
@@ -182,8 +186,10 @@ class H2Connection(asyncio.BufferedProtocol):
         self._at(_PONG_SECONDS, self._on_no_pong)
 
     def abort(self) -> None:
-        """End what is in work, and close."""
+        """End what is in work, and close. Who has not read what came before hears the end in place of the rest."""
         self.session.abort(_ENDED)
+        self._flush()
+        self.session.cut_short()
         self._end()
 
     def give_up(self) -> None:

@@ -217,6 +217,11 @@ class Session:
         for call in list(self._calls.values()):
             call.abort(answer)
 
+    def cut_short(self) -> None:
+        """Send the ends of calls that have been ended now, and drop what their clients' windows hold up before them."""
+        for channel in list(self.streams.values()):
+            channel.cut_short()
+
     def end_late(self, now: float) -> None:
         """End the calls whose messages do not come, and those whose responses are not taken."""
         limits = self.site.limits

@@ -8,13 +8,13 @@ compares: there are no timers.
 import asyncio
 from collections import deque
 from enum import Enum
-from socket import SO_ERROR, SOL_SOCKET
 from typing import cast
 
+from trivium.frontends.http.departures import Departure
 from trivium.frontends.http.exchange import Exchange
 from trivium.frontends.http.reader import RequestReader
 from trivium.frontends.http.response import CLOSE, Outbox, whole
-from trivium.frontends.http.state import NEVER, RETRY_SECONDS, HttpState
+from trivium.frontends.http.state import NEVER, RETRY_SECONDS, SWEEP_SECONDS, HttpState
 from trivium.frontends.limits import SMALL_BODY, HttpLimits
 from trivium.frontends.refusals import HttpRefusal, malformed, refusal_of
 from trivium.frontends.shares import AddressUse, has_room
@@ -27,7 +27,9 @@ _LEFT = ServeError(Code.CANCELLED, "the client left before its answer.")
 _TOO_SLOW = ServeError(Code.CANCELLED, "the client did not read its answer in time.")
 _BROKEN = ServeError(Code.CANCELLED, "the answer broke off in the middle.")
 _SILENT = ServeError(Code.CANCELLED, "the model sent no further part of its answer in time.")
-_DRAINED = ServeError(Code.CANCELLED, "the server went down before the answer.")
+_DRAINED = ServeError(
+    Code.DRAINING, "The server went down before this request was done. Send it elsewhere, or again."
+)
 _LOOK_SECONDS = 1.0
 
 
@@ -76,6 +78,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._is_refused = False  # what still comes is thrown away
         self._is_advancing = False
         self._part_due = NEVER
+        self._left_due = NEVER  # what has not begun to be answered by then is for nobody
         self._rest = b""  # input that waits for a later turn
         self._awaits_turn = False
 
@@ -152,7 +155,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         return False
 
     def eof_received(self) -> bool:
-        """A client that has sent a whole request may close its side and wait for the answer."""
+        """A client that has sent a whole request may close its side and wait for the answer, or may have left."""
         if (wake := self._site.wake) is not None:
             wake()
         self._is_eof = True
@@ -161,8 +164,10 @@ class HttpConnection(asyncio.BufferedProtocol):
         if self._reader.is_in_head or (self._queue and not self._queue[-1].request.is_complete):
             self._refuse(malformed("the request was cut short: its end did not come."))
         self._advance()  # closes, unless somebody is still to be answered
-        if self.phase is WORK:  # it has left, perhaps: that shows when something is sent
-            self.deadline = self._site.now + _LOOK_SECONDS
+        if self.phase is WORK:
+            self._look_for_departure()
+        else:
+            self._note_half_close()
         return self._transport.can_write_eof()  # over TLS no side can be closed alone
 
     def pause_writing(self) -> None:
@@ -241,8 +246,10 @@ class HttpConnection(asyncio.BufferedProtocol):
             case Phase.WORK:
                 if self._site.now >= self._part_due:
                     self._abort(_SILENT)
+                elif self._site.now >= self._left_due and not self._queue[0].is_streaming:
+                    self._end(self._too_late())
                 else:
-                    self._look_for_reset()
+                    self._look_for_departure()
             case Phase.LOST:
                 raise AssertionError("a deadline passed after the end")
 
@@ -258,6 +265,13 @@ class HttpConnection(asyncio.BufferedProtocol):
             return f"{request.head.method} {request.head.path} ({self._site.now - request.began:.1f} s)"
         unsent = self._transport.get_write_buffer_size()
         return f"an answer of which {unsent} bytes were unsent" if unsent else None
+
+    def end(self) -> None:
+        """The time of a drain is over: answer what is in work with that, and close."""
+        if self._queue and self.phase is not CLOSING:
+            self._end(_DRAINED)
+        elif self.phase is not CLOSING:
+            self._abort(_DRAINED)
 
     def abort(self) -> None:
         """Cancel everything and close without waiting."""
@@ -276,11 +290,20 @@ class HttpConnection(asyncio.BufferedProtocol):
             if exchange.is_started or not exchange.request.is_complete:
                 break
             self.phase, self.deadline = WORK, NEVER
+            if self._is_eof and self._site.now >= self._left_due:
+                self._end(self._too_late())
+                break
             exchange.start()
             if not exchange.is_over:
                 break
         self._is_advancing = False
-        if self.phase is WORK and self._reads and len(queue) == 1 and queue[0].is_started:
+        if (
+            self.phase is WORK
+            and self._reads
+            and len(queue) == 1
+            and queue[0].is_started
+            and not self._is_eof
+        ):
             return  # what `_settle` would come to, for most requests
         if not outbox.is_paused and self.phase is not CLOSING and self.phase is not LOST:
             self._settle()
@@ -304,8 +327,8 @@ class HttpConnection(asyncio.BufferedProtocol):
                 self._await_part()  # the client has read: from now on the model is waited for again
         if self._reads != (len(queue) < 2):
             self._read(not self._reads)
-        if not self._reads and self.deadline == NEVER:
-            self.deadline = self._site.now + _LOOK_SECONDS
+        if (self._is_eof or not self._reads) and self.deadline == NEVER:
+            self._look_again()
 
     def _make_room(self, exchange: Exchange) -> bool:
         """It is this one's turn to send its body. False when that was refused."""
@@ -360,12 +383,47 @@ class HttpConnection(asyncio.BufferedProtocol):
         if self.phase is WORK:
             self.deadline = min(self._part_due, self._site.now + _LOOK_SECONDS)
 
-    def _look_for_reset(self) -> None:
+    def _look_for_departure(self) -> None:
         """While nothing is read, the loop does not hear that the client has left: ask, now and then."""
-        if self._transport.get_extra_info("socket").getsockopt(SOL_SOCKET, SO_ERROR):
+        departure = self._site.departure(self._transport.get_extra_info("socket"))
+        if departure is Departure.GONE:
             self._abort(_LEFT)
-        else:
-            self.deadline = self._site.now + _LOOK_SECONDS
+            return
+        if self._is_eof or departure is Departure.SENDS_NO_MORE:
+            self._note_half_close()
+        self._look_again()
+
+    def _look_again(self) -> None:
+        now, due = self._site.now, self._site.now + _LOOK_SECONDS
+        self.deadline = self._left_due if now < self._left_due < due else due
+
+    def _note_half_close(self) -> None:
+        """Serve what is asked only if its answer begins soon: most clients that close their side have left."""
+        if self._left_due == NEVER and self._transport.can_write_eof():
+            # The time is kept by the sweeper, and may be so much behind: no less is waited than was said.
+            self._left_due = self._site.now + SWEEP_SECONDS + self._site.limits.half_close_seconds
+
+    def _too_late(self) -> ServeError:
+        limit = self._site.limits.half_close_seconds
+        return ServeError(
+            Code.CANCELLED,
+            f"the client closed its sending side, and the answer had not begun {limit:g} s later: the request was "
+            "cancelled. Leave the connection open until the answer has come.",
+        )
+
+    def _end(self, why: ServeError) -> None:
+        """Answer the request whose turn it is with an error, and close behind that; it is cancelled, and what is behind
+        it is not begun.
+        """
+        exchange = self._queue[0]
+        if not exchange.request.is_complete:
+            self._refuse(why)
+            self._advance()
+            return
+        exchange.request.keeps_alive = False
+        exchange.end(why)
+        if not exchange.is_over:
+            self._abort(why)
 
     def _close(self) -> None:
         """No further request; what has been answered still leaves. A client that may be sending gets to read

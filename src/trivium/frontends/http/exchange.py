@@ -204,6 +204,17 @@ class Exchange(Struct, eq=False):
         seconds = site.now - request.began
         return AccessLine(site.epoch, peer, request.method, path, self._status, self._sent, seconds)
 
+    def end(self, error: ServeError) -> None:
+        """The core is waited for no longer: the last part is this error, as the protocol writes one, in the middle of
+        an answer, too. What runs is cancelled. Without effect while a part is being written elsewhere.
+        """
+        ticket = self.ticket
+        if self._encoder is None:
+            self.refuse(error)
+        else:
+            self._take(ResponsePart(error=error))
+        self._cut(ticket, error)
+
     def cancel(self, why: ServeError) -> None:
         """Nobody waits for the answer: cancel what runs. One that breaks off midway was begun, and is in the log."""
         log = self._site.log

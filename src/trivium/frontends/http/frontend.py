@@ -26,6 +26,8 @@ from trivium.types.interfaces import Core, WireProtocol
 from trivium.types.listeners import BindAddress
 
 _BACKLOG = 1024
+_FAREWELL_SECONDS = 0.5
+"""For the answers to leave that say that the time was up."""
 
 
 class DrainReport(msgspec.Struct, frozen=True, gc=False):
@@ -103,7 +105,9 @@ class HttpFrontend:
             self._socket = None
 
     async def drain(self, grace: float) -> DrainReport:
-        """Close idle connections, let requests in work finish for `grace` seconds, cut off the rest."""
+        """Close idle connections, let requests in work finish for `grace` seconds, tell the rest that their time
+        is up.
+        """
         self.stop_accepting()
         site = self._site
         site.drain()
@@ -112,8 +116,12 @@ class HttpFrontend:
         unfinished = tuple(
             text for connection in site.connections if (text := connection.unfinished()) is not None
         )
+        report = DrainReport(site.finished, unfinished)
+        for connection in tuple(site.connections):
+            connection.end()
+        await self._until_empty(_FAREWELL_SECONDS)
         self._cut_all()
-        return DrainReport(site.finished, unfinished)
+        return report
 
     async def close(self) -> None:
         """End at once; returns when every connection, task and thread is gone."""

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from trivium.core.unread_answers import UnreadAnswers
 from trivium.frontends.access_log import AnswerLog
+from trivium.frontends.http.departures import Departure, departure_of
 from trivium.frontends.limits import SMALL_BODY, HttpLimits
 from trivium.frontends.pages import PageRule
 from trivium.frontends.refusals import HttpRefusal
@@ -30,7 +31,8 @@ _log = logging.getLogger(__name__)
 NEVER = float("inf")
 RETRY_SECONDS = 1.0
 """After which who found no room may try again."""
-_SECONDS = 0.5
+SWEEP_SECONDS = 0.5
+"""Between two looks at connections that have something under way."""
 
 Decoded = tuple[Operation, Encoder]
 
@@ -55,6 +57,10 @@ class ClientConnection(Protocol):
 
     def unfinished(self) -> str | None:
         """The request in work or the answer being sent, for people."""
+        ...
+
+    def end(self) -> None:
+        """The time of a drain is over: answer what is in work with that, and close."""
         ...
 
     def abort(self) -> None:
@@ -93,6 +99,7 @@ class HttpState:
     is_draining: bool = False
     finished: int = 0  # requests answered since then
     turns: TurnQueue = field(default_factory=TurnQueue)
+    departure: Callable[[object], Departure] = departure_of
     unread: UnreadAnswers = field(init=False)
     _by_ending: dict[str, list[tuple[str, WireProtocol]]] = field(init=False)
     addresses: Addresses = field(default_factory=Addresses)
@@ -209,7 +216,7 @@ class Sweeper:
         site.sweep(self._loop.time(), time.time())
         until = site.idle_until()
         if until is None:
-            self._timer = self._loop.call_later(_SECONDS, self._sweep)
+            self._timer = self._loop.call_later(SWEEP_SECONDS, self._sweep)
             return
         site.wake = self._wake
         seconds = until - site.now
@@ -221,4 +228,4 @@ class Sweeper:
         site.now, site.epoch = self._loop.time(), time.time()
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_later(_SECONDS, self._sweep)
+        self._timer = self._loop.call_later(SWEEP_SECONDS, self._sweep)

@@ -3,6 +3,8 @@
 import asyncio
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from tests.harness.virtual_models import make_infer, make_spec
 
 from trivium.core.instances.mailbox import Mailbox
@@ -110,6 +112,40 @@ def test_who_waits_behind_a_run_that_hangs_is_served_by_the_successor():
         assert stage.model.obstacle() == ""
 
     staged(1, play)
+
+
+TENTHS = st.integers(0, 200).map(lambda tenths: tenths / 10)
+
+
+@given(st.lists(TENTHS, min_size=1, max_size=8), st.integers(5, 100).map(lambda tenths: tenths / 10))
+@example([0.0, 2.5], 2.0)
+@settings(deadline=None, max_examples=60)
+def test_every_run_is_ended_at_its_own_deadline_whatever_graces_there_are(begins, limit):
+    """Each begins on an instance of its own, some while an earlier one has its time of grace."""
+    ended = {}
+
+    async def scene():
+        clock = VirtualClock()
+        groups = (InstanceGroup("m", len(begins), len(begins)),)
+        spec = make_spec(groups=groups, limits=Limits(run_deadline=limit))
+
+        async def launch(placement, port):
+            return Hung(clock, port)
+
+        model = ServedModel(spec, Isolation.THREAD, launch, Mailbox(clock.call_soon), clock)
+        await model.open()
+        for number, begin in enumerate(sorted(begins), 1):
+            clock.run(begin)
+            model.submit(
+                number,
+                make_infer(),
+                lambda part, number=number, begin=begin: ended.update({number: clock.now() - begin}),
+            )
+        clock.run(max(begins) + limit)
+        await model.close()
+
+    asyncio.run(scene())
+    assert ended == pytest.approx(dict.fromkeys(range(1, len(begins) + 1), limit))
 
 
 def test_after_so_many_the_version_fails_with_the_reason():

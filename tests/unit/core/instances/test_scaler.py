@@ -282,3 +282,72 @@ def test_closing_gives_up_what_is_being_opened_and_what_waits_for_it():
         assert (stage.open, len(stage.opening)) == ([], 1)
 
     played(scene())
+
+
+ENDINGS = {
+    "unloaded": lambda stage: stage.model.end_waits(ServeError(Code.NOT_READY, "it was unloaded")),
+    "scaled otherwise": lambda stage: stage.model.scale(1, 1, None),
+    "scaled to nothing": lambda stage: stage.model.scale(0, 0, None),
+    "one did not open": lambda stage: stage.opening[0][1].set_exception(NO_PLACE),
+}
+TOLD = {"unloaded": "it was unloaded", "one did not open": "no memory"}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_who_waits_until_it_is_scaled_is_told_whatever_becomes_of_it(ending):
+    async def scene():
+        stage = ScalerHarness(InstanceGroup("m", 1, 1))
+        await stage.start()
+        stage.model.scale(2, 2, None)
+        waiting = asyncio.gather(*(stage.model.scaled() for _ in range(3)), return_exceptions=True)
+        await stage.turns()
+        assert len(stage.opening) == 1
+        assert not waiting.done()
+        ENDINGS[ending](stage)
+        await stage.turns()
+        told = [error and error.message for error in await waiting]
+        assert told == [TOLD.get(ending)] * 3
+        await stage.model.close()
+
+    played(scene())
+
+
+def test_who_waits_until_it_is_scaled_is_told_when_it_is_closed_or_was():
+    async def scene():
+        stage = ScalerHarness(InstanceGroup("m", 1, 1))
+        await stage.start()
+        stage.model.scale(2, 2, None)
+        waiting = asyncio.ensure_future(stage.model.scaled())
+        await stage.turns()
+        await stage.model.close(ServeError(Code.DRAINING, "it went down"))
+        for wait in (waiting, stage.model.scaled()):
+            with pytest.raises(ServeError, match="it went down"):
+                await wait
+
+    played(scene())
+
+
+def test_who_waits_until_it_is_scaled_is_told_when_instances_die_again_and_again():
+    async def scene():
+        stage = ScalerHarness(InstanceGroup("m", 1, 1), restarts=1)
+        await stage.start()
+        stage.model.scale(2, 2, None)
+        waiting = asyncio.ensure_future(stage.model.scaled())
+        await stage.turns()
+        for _ in range(6):  # one of two opens, and is killed before the other does
+            for name in list(stage.ports):
+                stage.ports.pop(name).deliver([Dead("it was killed")])
+                stage.open.remove(name)
+            await stage.run(stage.clock.now() + 100)
+            if len(stage.opening) > 1:
+                stage.opening.pop(0)[1].set_result(None)
+                await stage.turns()
+        while stage.opening and not waiting.done():
+            stage.opening.pop()[1].cancel()
+            await stage.turns()
+        assert waiting.done()
+        with pytest.raises(ServeError, match=r"given up after .* it was killed"):
+            await waiting
+        await stage.model.close()
+
+    played(scene())

@@ -131,6 +131,21 @@ def test_the_end_of_a_client_is_the_end() -> None:
     assert stage.core.tickets[0].cancelled is CANCELLED
 
 
+def test_a_client_that_ends_is_gone_though_it_has_not_read_what_was_said() -> None:
+    """Its transport closes behind what is unsent, which may be never: nothing runs for it until then."""
+    stage = later()
+    stage.say(stage.peer.grow(0, 2**30))
+    stage.transport.is_stuck = True
+    stage.say(stage.peer.call(1, UNARY, b"echo x"), stage.peer.call(3, UNARY, b"echo y"))
+    stage.core.tickets[0].echo()
+    assert stage.connection.eof_received() is False
+    assert stage.core.tickets[1].cancelled is CANCELLED
+    assert stage.transport.unsent
+    stage.loop.wait(10.0)
+    assert stage.transport.is_aborted
+    stage.lose()
+
+
 # -- a client that does not read ---------------------------------------------------------------------------
 
 
@@ -293,6 +308,19 @@ def test_nothing_is_said_behind_the_end() -> None:
     stage.loop.wait(0.9)
     assert stage.transport.writes == writes
     assert not stage.transport.is_aborted
+    stage.lose()
+
+
+def test_who_is_cut_off_hears_the_status_though_its_window_is_closed() -> None:
+    stage = later()
+    stage.say(stage.peer.call(1, UNARY, b"echo " + bytes(200_000)))
+    stage.core.tickets[0].echo()
+    stage.turn()
+    assert stage.connection.session.flow.unsent
+    assert not stage.peer.streams[1].has_ended
+    stage.connection.abort()
+    stage.hear()
+    assert stage.peer.streams[1].has_ended
     stage.lose()
 
 
