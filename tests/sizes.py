@@ -1,7 +1,7 @@
-"""Finds files of the package with over 400 lines of code and functions with over 50 lines, and fails.
+"""Finds files of the package with over 400 lines of code and functions with over 60 lines, and fails.
 
-Docstrings, comments, blank lines and imports are no code. A file is split by its reasons to change, never to meet the
-number: one that has to be longer stands in `EXCEPTIONS` with the reason.
+Docstrings, comments, blank lines and imports are no code. Files and functions are split by their reasons to change,
+never to meet a number: one that has to be longer stands in `EXCEPTIONS`, a function as `file:name`, with the reason.
 """
 
 import ast
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-CODE_LINES, FUNCTION_LINES = 400, 50
+CODE_LINES, FUNCTION_LINES = 400, 60
 SOURCE = Path(__file__).parents[1] / "src"
 EXCEPTIONS: Mapping[str, str] = {}
 
@@ -51,6 +51,7 @@ def main() -> list[str]:
         found += [
             f"{name}:{line}: {function} has {size} lines, at most {FUNCTION_LINES}"
             for line, function, size in long_functions(text)
+            if f"{name}:{function}" not in EXCEPTIONS
         ]
     return found
 

@@ -34,7 +34,7 @@ class ProcessLog:
         )
 
     def use(self, settings: LogSettings, has_forms: bool) -> None:
-        """ProcessLog so. `has_forms`: the handlers look at `is_iso`, so that it can be changed."""
+        """Log by these settings from now on. `has_forms`: the handlers look at `is_iso`, so that it can be changed."""
         self._settings = settings
         self._has_forms = has_forms
         self._logger.setLevel(settings.least)

@@ -45,11 +45,11 @@ class Clock(Protocol):
         ...
 
     def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
-        """RpcCall once, not before `when`; at the next turn if that has passed."""
+        """Call once, not before `when`; at the next turn if that has passed."""
         ...
 
     def call_soon(self, callback: Callable[[], None]) -> None:
-        """RpcCall once, after what runs now."""
+        """Call once, after what runs now."""
         ...
 
 

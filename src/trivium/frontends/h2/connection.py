@@ -36,7 +36,7 @@ _ENDED = RpcAnswer(code=UNAVAILABLE, details=GOING_DOWN)
 _TEXT = b"This port speaks gRPC, which is HTTP/2. HTTP/1.1 is served on another port.\n"
 _HTTP1 = (
     b"HTTP/1.1 505 HTTP Version Not Supported\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n"
-    b"H2Connection: close\r\n\r\n%s" % (len(_TEXT), _TEXT)
+    b"Connection: close\r\n\r\n%s" % (len(_TEXT), _TEXT)
 )
 
 

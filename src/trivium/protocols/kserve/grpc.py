@@ -200,7 +200,7 @@ def _forwarded(call: RpcCall, infer: Infer, pattern: re.Pattern[str]) -> Infer:
                 error = ServeError(
                     Code.INVALID,
                     f"The metadata {name!r} cannot become a parameter: names that begin with {RESERVED!r} are "
-                    "reserved. RpcCall it otherwise.",
+                    "reserved. Call it otherwise.",
                 )
                 raise StreamRefusal(error, infer.id, infer.model)
             found[name] = value.strip(" \t")  # as over HTTP, where blanks around a value are none of it
