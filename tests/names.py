@@ -78,7 +78,11 @@ def _defined(tree: ast.Module) -> Iterator[str]:
 def _members(tree: ast.ClassDef) -> Iterator[str]:
     for node in ast.walk(tree):
         match node:
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.Name(id=name, ctx=ast.Store()):
+            case (
+                ast.FunctionDef(name=name)
+                | ast.AsyncFunctionDef(name=name)
+                | ast.Name(id=name, ctx=ast.Store())
+            ):
                 yield name
             case ast.Attribute(attr=name, ctx=ast.Store()):
                 yield name
@@ -88,7 +92,10 @@ def _members(tree: ast.ClassDef) -> Iterator[str]:
 
 def prose() -> Iterator[tuple[Path, int, str]]:
     """Yield path, number and text of every line of the package and of the pages on how it is built."""
-    pages = [*(ROOT / "docs" / name for name in ("architecture.md", "extending.md")), *(ROOT / "docs/adr").glob("*.md")]
+    pages = [
+        *(ROOT / "docs" / name for name in ("architecture.md", "extending.md")),
+        *(ROOT / "docs/adr").glob("*.md"),
+    ]
     for path in sorted([*SOURCE.rglob("*.py"), *pages]):
         for number, line in enumerate(path.read_text().splitlines(), 1):
             yield path, number, line
@@ -115,7 +122,11 @@ def texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
             if annotation is not None:
                 left_out |= {id(inner) for inner in ast.walk(annotation)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes) and id(node) not in left_out:
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str | bytes)
+            and id(node) not in left_out
+        ):
             yield node.lineno, node.value if isinstance(node.value, str) else node.value.decode("latin-1")
 
 
@@ -125,7 +136,9 @@ def misplaced(names: Names, rooms: Mapping[str, frozenset[str]]) -> list[str]:
     pattern = re.compile(rf"(?<![A-Za-z])(?:{'|'.join(humps)})(?![A-Za-z])")
     found = []
     for path, tree in names.trees.items():
-        room = path.relative_to(SOURCE / "trivium").parts[0] if path.is_relative_to(SOURCE / "trivium") else ""
+        room = (
+            path.relative_to(SOURCE / "trivium").parts[0] if path.is_relative_to(SOURCE / "trivium") else ""
+        )
         if room in rooms:
             found += [
                 f"{path.relative_to(ROOT)}:{line}: the class name {match.group()} in a text"

@@ -7,6 +7,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.harness.properties import examples
 
 from trivium.codecs.graph_functions import FUNCTIONS
 from trivium.core.graph.policy import needed
@@ -432,7 +433,7 @@ def step_value(step: Step, values):
     return (step.model.removeprefix("w:"), *values)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(documents())
 def test_any_graph_of_expressions_gives_what_a_recursive_evaluator_gives(document):
     assert run(workflow_of(document).graph) == evaluated(document, "out")

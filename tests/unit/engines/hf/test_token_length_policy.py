@@ -138,6 +138,7 @@ def test_what_may_be_dear_for_a_short_text_is_known(part, brings):
     assert token_length(byte_level(**part)).may_be_dear is brings
 
 
+@pytest.mark.slow
 def test_composition_makes_no_text_shorter_than_said():
     """Every letter that composition leaves, against the longest text that becomes it."""
     longest: dict[str, int] = {}
