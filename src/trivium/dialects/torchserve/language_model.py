@@ -27,7 +27,7 @@ NAMES = (
     ),
     "END_OF_STREAM_TOKEN",
 )
-OURS = ("SLOTS", "PREFILL_CHUNK", "MAX_CONTEXT", "THREADS", "TRUST_REMOTE_CODE")
+OURS = ("SLOTS", "PREFILL_CHUNK", "MAX_CONTEXT", "THREADS", "TRUST_REMOTE_CODE", "LOGITS_PROCESSORS")
 """Further settings of the engine, which the file alone may have."""
 
 TOKENS = 2048

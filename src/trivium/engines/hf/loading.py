@@ -97,9 +97,8 @@ def _model(spec: ModelSpec, told: DescribedModel) -> Any:
             config=told.config if not told.files.gguf else None,
             dtype=_TYPES[told.dtype],
             attn_implementation="eager",
-            local_files_only=True,
-            trust_remote_code=told.chosen.trust_remote_code,
             output_loading_info=True,
+            **told.code.of_library(),
             **extra,
         )
     except Exception as error:
@@ -116,12 +115,7 @@ def _model(spec: ModelSpec, told: DescribedModel) -> Any:
 def _tokenizer(spec: ModelSpec, told: DescribedModel) -> Any:
     extra = {"gguf_file": told.files.gguf} if told.files.gguf else {}
     try:
-        return transformers.AutoTokenizer.from_pretrained(
-            told.files.folder,
-            local_files_only=True,
-            trust_remote_code=told.chosen.trust_remote_code,
-            **extra,
-        )
+        return transformers.AutoTokenizer.from_pretrained(told.files.folder, **told.code.of_library(), **extra)
     except Exception as error:
         raise _unopened(spec, "tokenizer", error) from error
 
