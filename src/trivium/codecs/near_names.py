@@ -1,4 +1,4 @@
-"""Finds the name that somebody may have meant. The only place that compares texts by their likeness, which is dear. Pure."""
+"""Finds the name that somebody may have meant: comparing texts by their likeness is dear, and stands here alone. Pure."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -12,6 +12,11 @@ MOST = 1000
 
 
 def near(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
-    """Return the known name that is most like it, empty where none is by `cutoff`, from 0 to 1."""
-    found = get_close_matches(name[:LONGEST], [one[:LONGEST] for one in islice(known, MOST)], 1, cutoff)
-    return found[0] if found else ""
+    """Return the known name that is most like it; empty where none is, by `cutoff` from 0 to 1."""
+    return next(iter(nearest(name, known, 1, cutoff)), "")
+
+
+def nearest(name: str, known: Iterable[str], count: int, cutoff: float = 0.6) -> list[str]:
+    """Return so many known names that are like it at most, the likest first."""
+    compared = [one for one in islice(known, MOST) if len(one) <= LONGEST]
+    return get_close_matches(name[:LONGEST], compared, count, cutoff)

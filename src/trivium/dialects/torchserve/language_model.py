@@ -4,10 +4,10 @@ Source: spec sheet `torchserve`, section 10. A model's own file goes before the 
 Pure.
 """
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from trivium.codecs.near_names import near
 from trivium.dialects.torchserve.model_config import ModelConfig
 from trivium.types.findings import Finding, Severity
 from trivium.types.spec import Origin
@@ -84,10 +84,10 @@ class LanguageModelSettings:
         """Note each key of the block that is no setting."""
         for key in self._block():
             if key.upper() not in (*NAMES, *OURS):
-                near = difflib.get_close_matches(key.upper(), (*NAMES, *OURS), 1)
+                meant = near(key.upper(), (*NAMES, *OURS))
                 hint = (
-                    f"Did you mean {near[0].lower()}?"
-                    if near
+                    f"Did you mean {meant.lower()}?"
+                    if meant
                     else f"Write one of {', '.join((*NAMES, *OURS))}."
                 )
                 self.fault(self._place(key), f"{key[:80]}, which is no setting of llm_api", "", hint)

@@ -115,7 +115,9 @@ def _model(spec: ModelSpec, told: DescribedModel) -> Any:
 def _tokenizer(spec: ModelSpec, told: DescribedModel) -> Any:
     extra = {"gguf_file": told.files.gguf} if told.files.gguf else {}
     try:
-        return transformers.AutoTokenizer.from_pretrained(told.files.folder, **told.code.of_library(), **extra)
+        return transformers.AutoTokenizer.from_pretrained(
+            told.files.folder, **told.code.of_library(), **extra
+        )
     except Exception as error:
         raise _unopened(spec, "tokenizer", error) from error
 

@@ -112,7 +112,7 @@ def options(spec: ModelSpec) -> GenerationOptions:
 def _processors(told: Mapping[str, str]) -> Mapping[str, str] | None:
     """Return the place of each processor by its name; None where they cannot be read."""
     texts = [one.strip() for one in told.get("logits_processors", "").split(";") if one.strip()]
-    found = dict(match.groups() for one in texts if (match := _PROCESSOR.fullmatch(one)))
+    found = {match[1]: match[2] for one in texts if (match := _PROCESSOR.fullmatch(one))}
     return found if len(found) == len(texts) else None
 
 

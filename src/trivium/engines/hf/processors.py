@@ -55,9 +55,7 @@ class LogitsProcessors:
         return f"one of the model's: {', '.join(list(self._found)[:_SHOWN])}{hint}"
 
 
-def load_processors(
-    model: str, named: Mapping[str, str], folder: Path, code: FolderCode
-) -> LogitsProcessors:
+def load_processors(model: str, named: Mapping[str, str], folder: Path, code: FolderCode) -> LogitsProcessors:
     """Run the files of the processors that a model's parameters name. UNSUPPORTED where its folder is not trusted,
     LOAD_FAILED for one that is not there.
     """

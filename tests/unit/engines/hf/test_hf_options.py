@@ -44,7 +44,12 @@ def test_what_is_said_is_taken():
             ("logits_processors", value)
             for value in (
                 *("own.py:Even", "even=own.py", "even=../own.py:Even", "even=a/own.py:Even", "even=own:Even"),
-                *("even=own.py:Even;even=own.py:Odd", "even=own.py:os.system", "a b=own.py:Even", "=own.py:E"),
+                *(
+                    "even=own.py:Even;even=own.py:Odd",
+                    "even=own.py:os.system",
+                    "a b=own.py:Even",
+                    "=own.py:E",
+                ),
             )
         ),
     ],
