@@ -1,4 +1,4 @@
-"""Finds the name that somebody may have meant: comparing texts by their likeness is dear, and stands here alone. Pure."""
+"""Finds the name that somebody may have meant: comparing texts by likeness is dear, and stands here alone. Pure."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
