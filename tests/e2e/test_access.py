@@ -171,11 +171,15 @@ def test_a_credential_that_comes_twice_opens_nothing(folder: Path, tmp_path: Pat
     rule = "metadata:admin-key=secret"
     words = ("--keys", keys, "--restricted-apis", rule, "--restricted-rpcs", rule)
     admin = ("admin-key", "secret")
-    ready, metadata = (f"/inference.GRPCInferenceService/{name}" for name in ("ServerReady", "ServerMetadata"))
+    ready, metadata = (
+        f"/inference.GRPCInferenceService/{name}" for name in ("ServerReady", "ServerMetadata")
+    )
     with serve(tmp_path / "log", *words, folder) as server:
 
         def http(path: str, *fields: tuple[str, str]) -> int:
-            return server.ask(get(path, "".join(f"{name}: {value}\r\n" for name, value in fields).encode())).status
+            return server.ask(
+                get(path, "".join(f"{name}: {value}\r\n" for name, value in fields).encode())
+            ).status
 
         def rpc(method: str, *fields: tuple[str, str]) -> grpc.StatusCode:
             with grpc.insecure_channel(server.grpc_address) as channel:

@@ -14,7 +14,7 @@ from trivium.engines.hf.gguf_head import count_numbers
 from trivium.engines.hf.library import gguf_library, libraries
 from trivium.engines.hf.memory import MemoryEstimate, estimate
 from trivium.engines.hf.options import DEFAULT_CONTEXT, GenerationOptions, options
-from trivium.types.errors import Code
+from trivium.types.errors import Code, said_by
 from trivium.types.spec import ModelSpec
 
 _DTYPES: Mapping[str, str] = {
@@ -94,7 +94,7 @@ def _config(spec: ModelSpec, transformers: Any, files: Checkpoint, code: FolderC
         return transformers.AutoConfig.from_pretrained(files.folder, **code.of_library(), **extra)
     except Exception as error:
         raise unfit(
-            spec, f"transformers {transformers.__version__} cannot read its configuration: {error}"
+            spec, f"transformers {transformers.__version__} cannot read its configuration: {said_by(error)}"
         ) from error
 
 

@@ -10,7 +10,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, named
 
 
 class FolderCode:
@@ -47,6 +47,6 @@ class FolderCode:
             spec.loader.exec_module(module)
         except (Exception, SystemExit) as error:
             del sys.modules[module.__name__]
-            text = f"Model '{self._model}': {path} cannot be run: {type(error).__name__}: {error}"
+            text = f"Model '{self._model}': {path} cannot be run: {named(error)}"
             raise ServeError(Code.LOAD_FAILED, text) from error
         return module

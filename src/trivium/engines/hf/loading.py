@@ -20,7 +20,7 @@ from trivium.engines.hf.plan import StepSettings
 from trivium.engines.hf.requests import GenerationLimits
 from trivium.engines.hf.self_test import self_test
 from trivium.machine.memory import FreeMemory
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, named, said_by
 from trivium.types.spec import Device, ModelSpec
 
 log = logging.getLogger(__name__)
@@ -124,8 +124,8 @@ def _tokenizer(spec: ModelSpec, told: DescribedModel) -> Any:
 
 def _unopened(spec: ModelSpec, what: str, error: Exception) -> ServeError:
     if isinstance(error, MemoryError) or "out of memory" in str(error):
-        return unfit(spec, f"there is not memory enough for its {what}: {error}", Code.OUT_OF_MEMORY)
-    text = f"{type(error).__name__}: {error}".strip()
+        return unfit(spec, f"there is not memory enough for its {what}: {said_by(error)}", Code.OUT_OF_MEMORY)
+    text = f"{named(error)}".strip()
     return unfit(spec, f"transformers {transformers.__version__} cannot open its {what}: {text[:1000]}")
 
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 from trivium.codecs.near_names import near
 from trivium.engines.hf.folder_code import FolderCode
 from trivium.engines.hf.requests import refusal
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, named
 
 LogitsCall = Callable[..., Any]
 """Gets the tokens so far and the scores of the next one, and returns the scores."""
@@ -43,7 +43,7 @@ class LogitsProcessors:
         except (Exception, SystemExit) as error:
             raise ServeError(
                 Code.MODEL_FAILED,
-                f"Model '{self._model}': the logits processor '{name}' cannot be made: {type(error).__name__}: {error}",
+                f"Model '{self._model}': the logits processor '{name}' cannot be made: {named(error)}",
             ) from error
         return cast(LogitsCall, made)
 

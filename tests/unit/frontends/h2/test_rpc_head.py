@@ -2,7 +2,14 @@
 
 import pytest
 
-from trivium.frontends.h2.rpc_head import INTERNAL, UNAUTHENTICATED, UNIMPLEMENTED, RpcHead, read_head, read_timeout
+from trivium.frontends.h2.rpc_head import (
+    INTERNAL,
+    UNAUTHENTICATED,
+    UNIMPLEMENTED,
+    RpcHead,
+    read_head,
+    read_timeout,
+)
 
 Headers = list[tuple[bytes, bytes]]
 PLAIN: Headers = [
