@@ -1,4 +1,4 @@
-"""Where a request shows what opens something to it: read here alone, over HTTP and gRPC alike. Pure.
+"""Reads what a request shows to be let in, or to use what is restricted, over HTTP and gRPC alike. Pure.
 
 A front end refuses a request in which `AUTHORIZATION` comes twice, and joins whatever else does: of two that are shown,
 somebody in between may have looked at the other.

@@ -1,4 +1,4 @@
-"""Which names may be registered, by whatever road: those that listings show whole, and that can be asked for as shown.
+"""Judges names that are to be registered, by whatever road: listings must show them whole, as they can be asked for.
 
 A name is as long as one of a folder at most, and has no character that is shown as another. Pure.
 """
