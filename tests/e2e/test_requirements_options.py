@@ -99,7 +99,11 @@ def play(tmp_path: Path, served: list[str], refused: list[str]) -> None:
             assert {name: stamp(server, name) for name in served} == dict.fromkeys(served, "1.0")
             for name in refused:
                 assert server.infer("POST", f"/predictions/{name}", b"x").body == b"served"
-                told = [line for line in server.said().splitlines() if f"{name}/requirements.txt could not" in line]
+                told = [
+                    line
+                    for line in server.said().splitlines()
+                    if f"{name}/requirements.txt could not" in line
+                ]
                 assert len(told) == 1, (name, server.said())
                 assert "pip ended with status" in told[0]
                 assert "its last words: " in told[0]
