@@ -49,6 +49,7 @@ from trivium.frontends.limits import http_limits
 from trivium.frontends.renamed_service import RenamedService
 from trivium.frontends.timestamps import TimestampedRpcs
 from trivium.guard import ServerGuard
+from trivium.machine.python_commands import own_module
 from trivium.protocols.djl import grpc as djl_rpc
 from trivium.protocols.djl import http as djl
 from trivium.protocols.djl.own_metrics import own_metrics as djl_metrics
@@ -123,8 +124,8 @@ _COUNTED = ("torchserve",)  # the same, where answers over HTTP are counted by s
 _SCRAPED_BY = {"torchserve": ("metrics of torchserve", METER)}
 """Server that is stood in for -> its own way to be scraped, and where it keeps its metrics, if it does."""
 PROFILES = profiles.profiles(HTTP_PROTOCOLS, RPC_PROTOCOLS)
-PROBE_COMMAND = (sys.executable, "-m", "trivium.cli.probe")
-WORKER_COMMAND = (sys.executable, "-m", "trivium.cli.worker")
+PROBE_COMMAND = own_module("trivium.cli.probe")
+WORKER_COMMAND = own_module("trivium.cli.worker")
 
 
 def build(

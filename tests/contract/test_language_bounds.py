@@ -78,7 +78,6 @@ def folder(tmp_path_factory):
     made = write(tmp_path_factory.mktemp("bounds"), "llama")
     (made / "own.py").write_text(PROCESSORS)
     (made / "leaves.py").write_text("import sys\nsys.exit(5)\n")
-    (made / "stays.py").write_text("while True:\n    pass\n")
     return made
 
 
@@ -227,24 +226,29 @@ def test_a_tokenizer_that_panics_ends_its_own_request(tmp_path):
         ("own.py:quits", "SystemExit: 3"),
         ("own.py:is_interrupted", "KeyboardInterrupt: by hand"),
         ("own.py:QuitsWhenMade", "SystemExit: 4"),
-        ("leaves.py:x", "SystemExit: 5"),
         ("own.py:is_endless", "took longer than 0.5 s"),
         ("own.py:sleeps", "took longer than 0.5 s"),
         ("own.py:EndlessWhenMade", "took longer than 0.5 s"),
-        ("stays.py:x", "took longer than 0.5 s"),
     ],
 )
 def test_a_processor_that_would_end_or_keep_the_thread_ends_its_own_request(folder, monkeypatch, name, words):
     monkeypatch.setattr(call_guard.CallGuard.__init__, "__defaults__", (0.5, 60.0))
-    with Steps(folder, slots=SLOTS) as steps:
-        bad = steps.add(prompts=("bad",), sampling=Sampling(processor=name))
+    named = {"trust_remote_code": "true", "logits_processors": f"chosen={name}"}
+    with Steps(folder, slots=SLOTS, **named) as steps:
+        bad = steps.add(prompts=("bad",), sampling=Sampling(processor="chosen"))
         good = steps.add(**GOOD)
         steps.run()
         assert steps.answer(good)
         error = error_of(steps, bad)
         assert error.code is Code.MODEL_FAILED
         assert words in error.message
-        assert name.partition(":")[0] in error.message
+        assert "'chosen'" in error.message
         steps.answers([GOOD])
         assert steps.runner.debug_state() == {"unread": 0, "requests": 0, "free": SLOTS}
-    assert not [name for name in sys.modules if name.startswith("trivium_logits_leaves")]
+
+
+def test_a_processors_file_that_would_end_the_thread_keeps_its_model_from_loading(folder):
+    with pytest.raises(ServeError, match="SystemExit: 5") as caught:
+        Steps(folder, slots=SLOTS, trust_remote_code="true", logits_processors="chosen=leaves.py:x")
+    assert caught.value.code is Code.LOAD_FAILED
+    assert not [name for name in sys.modules if name.startswith("trivium_folder_leaves")]

@@ -41,7 +41,7 @@ def request(random, number):
         "streams": random.random() < 0.5,
     }
     if kind == 3:
-        fields["sampling"] = Sampling(max_tokens=random.randint(4, 24), processor="third.py:Third")
+        fields["sampling"] = Sampling(max_tokens=random.randint(4, 24), processor="third")
     if kind == 4:
         fields |= random.choice(
             [
@@ -89,7 +89,8 @@ def test_a_load_of_good_and_bad_requests_leaves_the_good_ones_alone(folder):
     told = [request(chance, number) for number in range(500)]
     cancels = {number: chance.randint(0, 12) for number in range(0, 500, 9)}
     good = [number for number in range(500) if number % 5 < 3 and number not in cancels]
-    with Steps(folder, slots=8, prefill_chunk=64) as steps:
+    named = {"trust_remote_code": "true", "logits_processors": "third=third.py:Third"}
+    with Steps(folder, slots=8, prefill_chunk=64, **named) as steps:
         found = loaded(steps, told, dict(cancels))
         assert sorted(found) == list(range(500)), "each is answered or cancelled"
         assert steps.runner.debug_state() == {"unread": 0, "requests": 0, "free": 8}

@@ -45,12 +45,13 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def steps(folder):
-    with Steps(folder, slots=8) as made:
+    named = {"trust_remote_code": "true", "logits_processors": "say=say.py:Say"}
+    with Steps(folder, slots=8, **named) as made:
         yield made
 
 
 def say(word, **fields):
-    sampling = Sampling(max_tokens=60, processor="say.py:Say", **fields)
+    sampling = Sampling(max_tokens=60, processor="say", **fields)
     return {"ids": ((5, *(MARK,) * (word + 1)),), "sampling": sampling}
 
 

@@ -165,6 +165,42 @@ def test_each_rpc_with_every_kind_of_key(folder: Path, tmp_path: Path) -> None:
             assert statuses(server, method, b"", KEYS["infer"]) is grpc.StatusCode.UNIMPLEMENTED
 
 
+def test_a_credential_that_comes_twice_opens_nothing(folder: Path, tmp_path: Path) -> None:
+    """Over HTTP and gRPC alike, whichever of both would open, and also where both are the same."""
+    keys, good = key_file(tmp_path / "keys.toml"), KEYS["manage"]
+    rule = "metadata:admin-key=secret"
+    words = ("--keys", keys, "--restricted-apis", rule, "--restricted-rpcs", rule)
+    admin = ("admin-key", "secret")
+    ready, metadata = (
+        f"/inference.GRPCInferenceService/{name}" for name in ("ServerReady", "ServerMetadata")
+    )
+    with serve(tmp_path / "log", *words, folder) as server:
+
+        def http(path: str, *fields: tuple[str, str]) -> int:
+            return server.ask(
+                get(path, "".join(f"{name}: {value}\r\n" for name, value in fields).encode())
+            ).status
+
+        def rpc(method: str, *fields: tuple[str, str]) -> grpc.StatusCode:
+            with grpc.insecure_channel(server.grpc_address) as channel:
+                try:
+                    channel.unary_unary(method)(b"", metadata=fields, timeout=60)
+                except grpc.RpcError as error:
+                    return error.code()  # type: ignore[no-any-return]
+            return grpc.StatusCode.OK
+
+        (once,) = good.metadata
+        assert (http("/v2", once, admin), rpc(metadata, once, admin)) == (200, grpc.StatusCode.OK)
+        for other in (good, WRONG, EXPIRED, KEYS["infer"]):
+            for pair in ((*good.metadata, *other.metadata), (*other.metadata, *good.metadata)):
+                assert http("/v2/models/echo", *pair) == 400, pair
+                assert rpc(ready, *pair) is grpc.StatusCode.UNAUTHENTICATED, pair
+        for value in ("secret", "other", ""):
+            for pair in ((admin, ("admin-key", value)), (("admin-key", value), admin)):
+                assert http("/v2", once, *pair) == 403, pair
+                assert rpc(metadata, once, *pair) not in (grpc.StatusCode.OK, None), pair
+
+
 def test_settings_are_read_by_some_and_written_by_managers(folder: Path, tmp_path: Path) -> None:
     keys = key_file(tmp_path / "keys.toml")
     trace, log = service_pb2.TraceSettingRequest(), service_pb2.LogSettingsRequest()

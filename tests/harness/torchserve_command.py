@@ -168,7 +168,10 @@ def torchserve(
 
 
 def said(
-    folder: TorchServeFolder, *words: str | Path, variables: Mapping[str, str] | None = None
+    folder: TorchServeFolder,
+    *words: str | Path,
+    variables: Mapping[str, str] | None = None,
+    command: Sequence[str] = TORCHSERVE,
 ) -> tuple[int, str]:
     """Exit status and output of a command line that ends by itself. Its output is a file: a server that it leaves
     behind keeps that open.
@@ -176,7 +179,7 @@ def said(
     log = folder.path / "said"
     with log.open("wb") as output:
         done = subprocess.run(
-            [*map(str, (*TORCHSERVE, *words))],
+            [*map(str, (*command, *words))],
             stdout=output,
             stderr=subprocess.STDOUT,
             timeout=SECONDS,
@@ -188,11 +191,14 @@ def said(
 
 
 @contextlib.contextmanager
-def background(folder: TorchServeFolder, *words: str | Path, text: str = "") -> Iterator[TorchServeText]:
+def background(
+    folder: TorchServeFolder, *words: str | Path, text: str = "", command: Sequence[str] = TORCHSERVE
+) -> Iterator[TorchServeText]:
     """One in the background, which has said that it listens; it is stopped, and waited for, at the end."""
     file = folder.configured(text)
     log = folder.path / "said"
-    status, _ = said(folder, "--start", "--ncs", "--ts-config", file, "--model-store", folder.store, *words)
+    line = ("--start", "--ncs", "--ts-config", file, "--model-store", folder.store, *words)
+    status, _ = said(folder, *line, command=command)
     kept = folder.path / "log"
     os.link(log, kept)  # the next command line has a file of its own
     log.unlink()
@@ -201,5 +207,5 @@ def background(folder: TorchServeFolder, *words: str | Path, text: str = "") -> 
         assert READY.search(kept.read_text())
         yield TorchServeText(kept)
     finally:
-        assert said(folder, "--stop", "--foreground")[0] == 0
+        assert said(folder, "--stop", "--foreground", command=command)[0] == 0
         kept.unlink()

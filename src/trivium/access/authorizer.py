@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from trivium.access.keys import AccessKey, digest_of
 from trivium.access.policy import refusal
+from trivium.codecs.credentials import credential
 from trivium.types.access import AccessScope
 from trivium.types.wire import Head, RpcCall
 
@@ -44,9 +45,5 @@ def find(shown: str, keys: Sequence[AccessKey]) -> AccessKey | None:
 
 def _shown(request: Head | RpcCall) -> str | None:
     """Return the text that is shown as a key; None without one, and for another scheme."""
-    if isinstance(request, Head):
-        field = request.headers.get(b"authorization", b"").decode("latin-1")
-    else:
-        field = request.metadata.get("authorization", "")
-    scheme, _, text = field.strip().partition(" ")
+    scheme, _, text = credential(request).strip().partition(" ")
     return text.strip() or None if scheme.lower() == "bearer" else None

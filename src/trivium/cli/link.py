@@ -12,6 +12,8 @@ from pathlib import Path
 
 import click
 
+from trivium.machine.python_commands import own_module
+
 COMMANDS: Mapping[str, str] = {
     "djl-serving": "djl-serving",
     "tritonserver": "tritonserver",
@@ -26,7 +28,7 @@ _EXECUTABLE = 0o755
 
 def launcher(subcommand: str, python: str) -> str:
     """A script that runs the subcommand under this interpreter, whatever folder it is called in."""
-    words = shlex.join([python, "-P", "-m", "trivium.cli.main", subcommand])
+    words = shlex.join(own_module("trivium.cli.main", subcommand, python=python))
     return f'#!/bin/sh\n{MARK}\nexec {words} "$@"\n'
 
 

@@ -6,7 +6,6 @@ Source: the names and defaults of Triton's vLLM backend: `text_input`, `stream`,
 """
 
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any
 
 import msgspec
@@ -15,6 +14,7 @@ import numpy as np
 from trivium.codecs import binary
 from trivium.codecs.binding import Wanted
 from trivium.codecs.json_documents import read as read_document
+from trivium.codecs.near_names import near
 from trivium.codecs.request_fields import RequestFields, field_error, unknown_field
 from trivium.codecs.sampling_fields import COMMON_NAMES, HIDES_SPECIAL, Said, read_sampling, sampling_of
 from trivium.codecs.v2_bodies import decode_members
@@ -165,7 +165,7 @@ def _generate(given: dict[str, Any], model: str, is_strict: bool, rest: Mapping[
     sampling = _sampling(fields, is_strict)
     if not is_strict:
         for name in rest:
-            if get_close_matches(name, NAMES, n=1, cutoff=0.75):
+            if near(name, NAMES, 0.75):
                 raise unknown_field("", name, _KNOWN)
     echoes = prompts is not None and not streams and not excludes
     return Generate(prompts, None, ids, embeds, sampling, streams, echoes)

@@ -18,7 +18,7 @@ from numpy.lib import format as npy
 from trivium.codecs import binary
 from trivium.codecs.shapes import element_count
 from trivium.types.datatype import Array, DataType
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, said_by
 from trivium.types.payload import STRINGS_AT_ONCE, Tensor, Tensors
 
 MAX_MEMBERS = 1000
@@ -92,7 +92,7 @@ def decode_npz(data: bytes, limit: int) -> tuple[Tensor, ...]:
     except ServeError:
         raise
     except Exception as error:  # zipfile and zlib promise no closed set of errors on a hostile archive
-        raise _refused("npz", f"the archive is damaged ({error})") from error
+        raise _refused("npz", f"the archive is damaged ({said_by(error)})") from error
 
 
 def encode_npz(tensors: Sequence[Tensor], limit: int) -> bytes:
@@ -122,7 +122,7 @@ def _header(name: str, data: bytes) -> tuple[_Header, int]:
             )
         return _described(literal_eval(_LONG.sub("", text.strip()))), file.tell()
     except Exception as error:  # a literal of Python, evaluated: no closed set of errors either
-        raise _refused(name, f"its header cannot be read ({str(error)[:300]})") from error
+        raise _refused(name, f"its header cannot be read ({said_by(error)[:300]})") from error
 
 
 def _described(header: object) -> _Header:

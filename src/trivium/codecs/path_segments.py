@@ -1,10 +1,12 @@
-"""Segments of a request's path: decoded once the path has been split, and shown in sentences. Pure."""
+"""Segments of the paths of URLs: decoded once the path has been split, judged, and shown in sentences. Pure."""
 
 from urllib.parse import unquote
 
 from trivium.types.errors import Code, ServeError
 
 LONGEST_SHOWN = 200
+MOST_DECODINGS = 5
+"""How often a path is decoded to be judged: each server and proxy on its way may do so once."""
 
 
 def decoded(segment: str) -> str:
@@ -18,6 +20,30 @@ def decoded(segment: str) -> str:
             Code.INVALID,
             f"The path segment {quoted(segment)} is not percent-encoded UTF-8. Encode the name so.",
         ) from error
+
+
+def decodings(text: str) -> list[str]:
+    """Return a text as it is, and as it becomes by each further percent-decoding, as long as that changes it."""
+    found = [text]
+    while len(found) < MOST_DECODINGS and "%" in found[-1] and (further := unquote(found[-1])) != found[-1]:
+        found.append(further)
+    return found
+
+
+def misleading(path: str) -> str:
+    """Return why the path of a URL may lead somewhere else than it says, to one server or another on its way; empty
+    where it does not.
+    """
+    for raw in path.split("/"):
+        for text in decodings(raw):
+            if "/" in text or "\\" in text:
+                return "its path has a backslash, or a slash that is encoded"
+            if "\ufffd" in text or any(sign < " " or sign == "\x7f" for sign in text):
+                return "its path has a control character that is encoded, or bytes that are no UTF-8"
+            name = text.partition(";")[0].strip()
+            if name and not name.strip("."):
+                return "its path has . or .."
+    return ""
 
 
 def quoted(text: str) -> str:

@@ -5,7 +5,6 @@ been sent. Where values come as text (forms, and objects whose numbers are quote
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from difflib import get_close_matches
 from math import inf
 from typing import Any
 
@@ -13,6 +12,7 @@ import msgspec
 
 from trivium.codecs.error_texts import quoted_json
 from trivium.codecs.json_groups import Unbalanced, has_many_values
+from trivium.codecs.near_names import near
 from trivium.codecs.v2_bodies import MOST_VALUES, decode_object
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
@@ -202,8 +202,8 @@ _WORDS = {"true": True, "false": False, "none": None, "": None}
 def unknown_field(place: str, name: str, known: Collection[str]) -> ServeError:
     """Return the error of a field that nobody knows."""
     shown = name[:MOST_SHOWN]
-    near = get_close_matches(shown, known, n=1)
-    hint = f"Did you mean '{place}{near[0]}'?" if near else "Leave it out."
+    meant = near(shown, known)
+    hint = f"Did you mean '{place}{meant}'?" if meant else "Leave it out."
     return field_error(place + shown, f"The field '{place}{shown}' is not known here. {hint}")
 
 

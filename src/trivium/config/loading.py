@@ -4,7 +4,6 @@ Flags win over variables, variables over the file, the file over the defaults. W
 faults are named at once; what is only worth knowing is a notice. Must not know what an option is for.
 """
 
-import difflib
 import os
 import re
 import tomllib
@@ -13,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from trivium.codecs.near_names import near
 from trivium.config.option import PREFIX, Option
 from trivium.config.options import GROUPS, KEYS, OPTIONS, ServerConfig
 from trivium.types.errors import Code, ConfigError, ServeError
@@ -126,8 +126,8 @@ class _Merge:
             elif name in REMOVED:
                 self._removed(_ENVIRONMENT, variable, name)
             elif name not in OPTIONS:
-                near = difflib.get_close_matches(name, OPTIONS, 1)
-                hint = f" Did you mean {OPTIONS[near[0]].variable}?" if near else ""
+                meant = near(name, OPTIONS)
+                hint = f" Did you mean {OPTIONS[meant].variable}?" if meant else ""
                 self.notices.append(f"The variable {variable} is no option and has no effect.{hint}")
             elif name not in flags:
                 self._take(_ENVIRONMENT, variable, OPTIONS[name], value)
@@ -142,8 +142,8 @@ class _Merge:
             elif name in REMOVED:
                 self._removed(source, "--" + name.replace("_", "-"), name)
             else:
-                near = difflib.get_close_matches(name, OPTIONS, 1)
-                hint = f"Did you mean '{near[0]}'?" if near else "Remove it."
+                meant = near(name, OPTIONS)
+                hint = f"Did you mean '{meant}'?" if meant else "Remove it."
                 self._fault(source, name, "no such option", ", ".join(OPTIONS), hint)
 
     def finish(self) -> LoadedConfig:
@@ -191,14 +191,13 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _near(table: str, key: str, is_table: bool) -> str:
     """Find what somebody may have meant by this key: a table, or an option of the same table, or any option."""
-    tables = difflib.get_close_matches(key, GROUPS, 1)
     if is_table:
-        return f"[{tables[0]}]" if tables else ""
+        meant = near(key, GROUPS)
+        return f"[{meant}]" if meant else ""
     ordered = reversed(list(OPTIONS.values()))  # of several keys that are alike, the first group's is meant
     anywhere = {**{option.key: option for option in ordered}, **OPTIONS}
     inside = KEYS.get(table, {})
-    close = [*difflib.get_close_matches(key, inside, 1), *difflib.get_close_matches(key, anywhere, 1)]
-    for name in (key, *close):
+    for name in (key, near(key, inside), near(key, anywhere)):
         if option := inside.get(name) or anywhere.get(name):
             return f"'{option.key}' in [{option.group}]"
     return ""

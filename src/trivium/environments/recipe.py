@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trivium.files import open_file
+from trivium.machine.python_commands import isolated_module
 from trivium.types.spec import OwnEnvironment
 
 FOLDER_LINE, PIP_LINE = "packages-in:", "pip-is-there"
@@ -75,16 +76,16 @@ class EnvironmentRecipe:
     def making(self, place: Path, has_pip: bool) -> tuple[str, ...]:
         """Return the command that makes the environment; where the interpreter has no pip, one is put into it."""
         without = ("--without-pip",) if has_pip or not self.wish.requirements else ()
-        return (self.python, "-m", "venv", *without, str(place))
+        return isolated_module(self.python, "venv", *without, str(place))
 
     def installing(self, python: Path) -> tuple[str, ...]:
         """Return the command that installs the packages, to be run in `directory`."""
         wish = self.wish
         links = ("-f", wish.wheels) if wish.wheels else ()
         offline = ("--no-index",) if wish.wheels else ("--no-deps",)
-        return (
+        return isolated_module(
             str(python),
-            *("-m", "pip", "--disable-pip-version-check", "--no-input", "--no-color"),
+            *("pip", "--disable-pip-version-check", "--no-input", "--no-color"),
             *("install", "--progress-bar", "off"),
             *("-r", wish.requirements),
             *links,

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from trivium.environments.commands import CommandEnd, run_command
 from trivium.environments.recipe import FOLDER_LINE, PIP_LINE, PROBE, PTH, EnvironmentRecipe, below, variables
+from trivium.machine.python_commands import program_text
 from trivium.scratch import make_scratch, sweep
 from trivium.types.interfaces import ProcessGuard
 
@@ -192,7 +193,7 @@ class _Build:
     def _probe(self) -> tuple[list[str], bool]:
         """Ask the interpreter below where its packages are, and whether it has pip."""
         lines: list[str] = []
-        end = self._run((self._recipe.python, "-c", PROBE), lines.append)
+        end = self._run(program_text(self._recipe.python, PROBE), lines.append)
         if end.status or end.was_stopped:
             raise EnvironmentFailed(f"The interpreter {self._recipe.python} {end.how}.")
         folders = [line.removeprefix(FOLDER_LINE) for line in lines if line.startswith(FOLDER_LINE)]

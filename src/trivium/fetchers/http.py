@@ -13,7 +13,7 @@ from urllib.parse import urljoin, urlsplit
 
 from trivium.fetchers.allowance import Allowance, Cutter
 from trivium.fetchers.policy import ARCHIVES, is_file, judge_address, permitted, safe_name, shown
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, said_by
 from trivium.types.fetching import FetchBounds, FetchPlace
 
 MOST_REDIRECTS = 5
@@ -52,7 +52,7 @@ class HttpFetcher:
             try:
                 self._follow(uri, target, bounds, cutter)
             except (OSError, HTTPException, ValueError) as error:  # the last of URLs that servers make up
-                why = cutter.reason or str(error) or type(error).__name__
+                why = cutter.reason or said_by(error) or type(error).__name__
                 words = (
                     f"{shown(uri)} could not be fetched: {why}. See whether it can be reached, and try again."
                 )

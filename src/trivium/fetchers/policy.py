@@ -6,8 +6,9 @@ address; one of the link is never reached.
 
 import ipaddress
 from collections.abc import Sequence
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, urlsplit
 
+from trivium.codecs.path_segments import decodings, misleading
 from trivium.types.errors import Code, ServeError
 from trivium.types.fetching import FetchPlace
 
@@ -87,7 +88,7 @@ def is_file(path: str) -> bool:
 
 def safe_name(path: str) -> str:
     """Return the last segment of a path as a name for a file here: odd characters become underscores."""
-    last = unquote(path.rstrip("/").rpartition("/")[2]).lstrip(".")
+    last = decodings(path.rstrip("/").rpartition("/")[2])[:2][-1].lstrip(".")
     return "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in last)[-200:] or "model"
 
 
@@ -109,9 +110,8 @@ def _place(uri: str) -> FetchPlace:
         raise _unreadable(uri, "it has no scheme, or no host")
     if "@" in parts.netloc:
         raise _unreadable(uri, "it holds a user or a password")
-    segments = [unquote(segment) for segment in parts.path.split("/")]
-    if any(segment in (".", "..") or "/" in segment or "\\" in segment for segment in segments):
-        raise _unreadable(uri, "its path has . or .., or a slash that is encoded")
+    if why := misleading(parts.path):
+        raise _unreadable(uri, why)
     return FetchPlace(scheme, _host(parts), PORTS.get(scheme, 0) if port is None else port, parts.path)
 
 

@@ -24,7 +24,7 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 from trivium.codecs import tar
 from trivium.files import open_file
-from trivium.types.errors import ConfigError, ServeError
+from trivium.types.errors import ConfigError, ServeError, said_by
 from trivium.types.findings import Finding, Severity
 
 
@@ -295,7 +295,7 @@ def _translated() -> Iterator[None]:
     except Exception as error:
         if isinstance(error, _Refused) or (isinstance(error, OSError) and error.errno):
             raise
-        found = f"a damaged archive: {str(error)[:200] or type(error).__name__!r}"
+        found = f"a damaged archive: {said_by(error)[:200] or type(error).__name__!r}"
         raise _Refused(found, "a whole one", "Pack it anew, or copy it anew.") from error
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from trivium.codecs.visible_text import visible
 from trivium.files import oddity
-from trivium.types.errors import ConfigError
+from trivium.types.errors import ConfigError, named, said_by
 from trivium.types.findings import Finding, Severity
+from trivium.types.registered_names import unfit_name
 from trivium.types.spec import InvalidModel, ModelSpec, ReadResult
 
 log = logging.getLogger(__name__)
@@ -37,7 +38,7 @@ def read_each(
             unreadable.append(unopened(visible(name_of(place)), place, error))
         except Exception as error:
             log.exception("reading %s failed", visible(str(place)))
-            found_text = f"reading it failed: {type(error).__name__}: {error}"
+            found_text = f"reading it failed: {named(error)}"
             fault = _fault(place, found_text, "a model folder or file", "Report it, with the folder.")
             unreadable.append(InvalidModel(visible(name_of(place)), place, (fault,)))
     return ReadResult(tuple(specs), tuple(unreadable))
@@ -45,7 +46,9 @@ def read_each(
 
 def unopened(name: str, place: Path, error: OSError) -> InvalidModel:
     """Return the model whose files cannot be looked at."""
-    found = f"{error.strerror or error}: {error.filename or place}"
+    found, file = said_by(error), str(error.filename or place)
+    if file.startswith(f"{place}/"):
+        found += f": {file[len(str(place)) + 1 :]}"
     hint = "Correct its rights, or take it out of the folder."
     return InvalidModel(name, place, (_fault(place, found, "readable files and folders", hint),))
 
@@ -57,7 +60,7 @@ def _written(finding: Finding) -> Finding:
 
 
 def _check_name(place: Path) -> None:
-    if not place.name.isprintable():
+    if unfit_name(place.name):
         found = "a name with bytes that are no UTF-8, or with control characters"
         raise ConfigError((_fault(place, found, "a name that can be written and asked for", "Rename it."),))
 

@@ -4,13 +4,7 @@ Decides when a share is bounded: that of a connection always; that of an address
 full, since a proxy is one address for many clients. Pure, but for the books of `Addresses`.
 """
 
-LEAST_SHARE = 16
-"""Connections or calls that any client may have, where the pool has as many."""
-
-
-def share_of(limit: int, least: int = LEAST_SHARE) -> int:
-    """Return how much of a pool of `limit` one client may have: a quarter, `least` at least, all at most."""
-    return min(limit, max(limit // 4, least))
+from trivium.types.shares import LEAST_SHARE, share_of
 
 
 def has_room(limit: int, taken: int, own: int, more: int = 1, least: int = LEAST_SHARE) -> bool:
@@ -26,9 +20,10 @@ def has_room(limit: int, taken: int, own: int, more: int = 1, least: int = LEAST
 class AddressUse:
     """Counts what all connections from one address have taken: of connections, calls and bytes of bodies."""
 
-    __slots__ = ("calls", "connections", "held_bytes")
+    __slots__ = ("address", "calls", "connections", "held_bytes")
 
-    def __init__(self) -> None:
+    def __init__(self, address: str = "") -> None:
+        self.address = address
         self.connections = 0
         self.calls = 0
         self.held_bytes = 0
@@ -50,7 +45,7 @@ class Addresses:
         address = address_of(peername)
         use = self._uses.get(address)
         if use is None:
-            use = self._uses[address] = AddressUse()
+            use = self._uses[address] = AddressUse(address)
         use.connections += 1
         return address, use
 

@@ -22,6 +22,8 @@ from contextlib import suppress
 from enum import Enum
 from pathlib import Path
 
+from trivium.machine.python_commands import own_module
+
 Work = Callable[[bytes], bytes]
 """What a child does with a piece of work. It raises nothing: what it raises ends the child."""
 
@@ -112,7 +114,7 @@ class HelperProcess:
         if self._is_closed:
             raise ConnectionError("the model is being closed")
         ours, theirs = socket.socketpair()
-        command = [sys.executable, "-P", "-m", __name__, str(theirs.fileno())]
+        command = own_module(__name__, str(theirs.fileno()))
         with theirs:
             self._process = subprocess.Popen(
                 command,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, said_by
 from trivium.types.operations import (
     ListRegions,
     RegionListing,
@@ -21,6 +21,7 @@ from trivium.types.operations import (
     RegisterRegion,
     SharedRegion,
 )
+from trivium.types.registered_names import judge_name
 
 FOLDER = Path("/dev/shm")
 OWN = ("trivium-",)
@@ -100,6 +101,7 @@ class Regions:
         return mapped
 
     def _register(self, region: SharedRegion) -> None:
+        judge_name(region.name, "a shared memory region")
         if region.name in self._mapped:
             raise ServeError(
                 Code.INVALID,
@@ -167,7 +169,7 @@ def _mapped(path: Path, region: SharedRegion) -> mmap.mmap:
 
 def _unopened(region: SharedRegion, error: OSError | ValueError) -> ServeError:
     is_absent = isinstance(error, OSError) and error.errno == errno.ENOENT
-    why = error.strerror if isinstance(error, OSError) else str(error)
+    why = said_by(error)
     return ServeError(
         Code.NOT_FOUND if is_absent else Code.INVALID,
         f"The shared memory {region.key[:80]!r} cannot be opened: {why}. The server must run on the client's machine, "

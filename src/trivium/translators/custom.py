@@ -21,7 +21,7 @@ from trivium.translators.answers import json_answer, text_answer
 from trivium.translators.faults import failed, unfit
 from trivium.translators.requests import body_of, data_of, fields_of, json_of, text_of
 from trivium.types.datatype import Array
-from trivium.types.errors import Code, ServeError, frameless
+from trivium.types.errors import Code, ServeError, frameless, named
 from trivium.types.findings import Finding
 from trivium.types.operations import Infer
 from trivium.types.payload import Payload, Raw, RawPart, Tensors
@@ -213,7 +213,7 @@ def _raised(method: str, error: Exception) -> ServeError:
 def _told(error: Exception) -> str:
     frames = traceback.extract_tb(error.__traceback__)[-_LINES:]
     places = "; ".join(f"{Path(frame.filename).name}:{frame.lineno} in {frame.name}" for frame in frames)
-    return f"{type(error).__name__}: {error} ({places})"
+    return f"{named(error)} ({places})"
 
 
 KIND = CustomKind()

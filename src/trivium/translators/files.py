@@ -5,7 +5,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from trivium.files import open_file
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, said_by
 
 MOST_BYTES = 256 * 2**20
 """Bytes of the largest file that is read; tokenizers with large vocabularies have some ten million."""
@@ -30,7 +30,7 @@ def read_file(folder: Path, name: str) -> bytes:
         with open_file(path) as file:
             data = file.read(MOST_BYTES + 1)
     except OSError as error:
-        why = _WHY.get(type(error)) or f"cannot be read: {error.strerror or error}"
+        why = _WHY.get(type(error)) or f"cannot be read: {said_by(error)}"
         raise refusal(name, why, f"Put it into the model's folder, {folder.name}.") from error
     if len(data) > MOST_BYTES:
         raise refusal(name, f"has more than {MOST_BYTES} bytes", "Is it the right file?")

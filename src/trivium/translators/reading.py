@@ -4,10 +4,11 @@ As in DJL (spec sheet `djl`, section 10) any word but `true` is false, and a num
 stray comma behind a number or a truth value is read as meant. Pure.
 """
 
-import difflib
 import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
+
+from trivium.codecs.near_names import near
 
 LARGEST = 2**31 - 1
 _SHOWN = 80
@@ -127,5 +128,5 @@ def _text(value: object) -> str:
 
 def _near(text: str, words: Sequence[str]) -> str:
     lower = {word.lower(): word for word in words}
-    found = difflib.get_close_matches(text[:_SHOWN].lower(), lower, 1, 0.7)
-    return f"Did you mean {lower[found[0]]}?" if found else ""
+    meant = near(text.lower(), lower, 0.7)
+    return f"Did you mean {lower[meant]}?" if meant else ""

@@ -104,10 +104,29 @@ def frameless(error: Raised) -> Raised:
     return error
 
 
+def said_by(error: BaseException) -> str:
+    """Return an error's words for somebody who may not be the operator: of the system's errors without the names of
+    files, which their text has, since those are paths of the server. The only way from a caught error into a text.
+    """
+    if isinstance(error, OSError):
+        return error.strerror or (
+            error.args[0] if len(error.args) == 1 and isinstance(error.args[0], str) else ""
+        )
+    return str(error)
+
+
+def named(error: BaseException) -> str:
+    """Return an error's class and its words, as `said_by` has them."""
+    return f"{type(error).__name__}: {said_by(error)}"
+
+
 def unwritable(error: Exception) -> ServeError:
     """Return the error of an answer that fails while it is written: an encoder never raises, and the text says whose
     fault it is.
     """
     if isinstance(error, ServeError):
         return error
-    return ServeError(Code.INTERNAL, f"The answer could not be written: {error!r}. Report it.")
+    return ServeError(
+        Code.INTERNAL,
+        f"The answer could not be written: {named(error)}. Report it.",
+    )

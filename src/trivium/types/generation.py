@@ -29,7 +29,7 @@ class Sampling(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     `samples` False is greedy, whatever the temperature says; None: greedy where the temperature is 0, or not said.
     `stop` texts and `stop_ids` end a sequence; a stop text is left out of the answer unless it `keeps_stop`. Log
     probabilities are wanted with `logprobs` alternatives (0: of the chosen token alone). `best_of` sequences are made
-    and the best `choices` answered. `processor`: a logits processor that the model's folder brings, `file.py:name`.
+    and the best `choices` answered. `processor`: the name of one of the model's logits processors.
     `truncate`: tokens of the prompt that are kept, the last ones.
     """
 

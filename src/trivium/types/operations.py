@@ -98,11 +98,13 @@ class Defer(msgspec.Struct, frozen=True, gc=False):
     """Run one item behind the answer, which is a token: `Deferred`. What it answers is kept until it is fetched.
 
     `write` returns what is kept of a part, None for nothing. It never raises, and is called with all parts in their
-    order; with a last one that was generated in any thread.
+    order; with a last one that was generated in any thread. `client` is who asks, as a front end knows it: whoever has
+    many answers kept makes room by those.
     """
 
     infer: Infer
     write: Callable[["ResponsePart"], "ResponsePart | None"] | None = None
+    client: str = ""
 
 
 class Fetch(msgspec.Struct, frozen=True, gc=False):

@@ -39,7 +39,7 @@ def machine(commands: list[str], fails: str = "") -> Callable[[Sequence[str]], D
     """A machine that does what is asked of it, and notes it, but for what `fails`."""
 
     def run(command: Sequence[str]) -> Done:
-        what = command[2] if command[2] == "pip" else "making"
+        what = command[3] if command[3] == "pip" else "making"
         commands.append(what)
         if what == fails:
             return Done(command, 1, "", f"noise\nERROR: {what} failed.\n")

@@ -36,7 +36,7 @@ def recipe(
 def test_what_pip_is_told(tmp_path, wish, more):
     """Section 8.6 of the sheet; what is bundled has a name that leads from the model's folder."""
     command = recipe(tmp_path, wish=wish).installing(Path("/e/bin/python"))
-    assert command[:3] == ("/e/bin/python", "-m", "pip")
+    assert command[:5] == ("/e/bin/python", "-I", "-u", "-m", "pip")
     at = command.index("-r")
     assert list(command[at:]) == ["-r", "requirements.txt", *more]
     assert "install" in command[:at]
@@ -48,7 +48,15 @@ def test_what_pip_is_told(tmp_path, wish, more):
 )
 def test_pip_is_put_in_only_where_it_is_needed_and_not_there(tmp_path, wish, has_pip, without):
     command = recipe(tmp_path, wish=wish).making(Path("/e"), has_pip)
-    assert command == (sys.executable, "-m", "venv", *(["--without-pip"] if without else []), "/e")
+    assert command == (
+        sys.executable,
+        "-I",
+        "-u",
+        "-m",
+        "venv",
+        *(["--without-pip"] if without else []),
+        "/e",
+    )
 
 
 def test_packages_from_below_come_by_their_own_rules(tmp_path):

@@ -26,6 +26,7 @@ def places(text: str) -> tuple[FetchPlace, ...]:
         ("http://127.0.0.1:81", "http://127.0.0.1:81/m.zip"),
         ("http://[::1]:81", "http://[::1]:81/m.zip"),
         ("s3://bucket/a", "s3://bucket/a"),
+        ("https://h/m", "https://h/m/a..b;v=1/..a/100%25/%20x/%C3%A9;..;/m.zip"),
         ("ftp://h, https://h".partition(", ")[2], "https://h/x"),
     ],
 )
@@ -44,6 +45,36 @@ def test_what_an_entry_covers(entry: str, uri: str) -> None:
         ("https://h/models", "https://h/models/../m.zip", Code.INVALID),
         ("https://h/models", "https://h/models/%2e%2e/m.zip", Code.INVALID),
         ("https://h/models", "https://h/models/..%2fm.zip", Code.INVALID),
+        *(
+            ("https://h/models", f"https://h/models/{segment}/m.zip", Code.INVALID)
+            for segment in (
+                *(
+                    "..;",
+                    "..;a=b",
+                    ".;",
+                    "..%3b",
+                    "%2e%2e;",
+                    "%2e%2e%3bx",
+                    ".%2e",
+                    "%252e%252e",
+                    "%25252e%25252e",
+                ),
+                *(
+                    "..%5c",
+                    "..%255c",
+                    "a%2fb",
+                    "a%252fb",
+                    "..%20",
+                    "%20..",
+                    "...",
+                    "%00",
+                    "..%00",
+                    "%0a",
+                    "%7f",
+                ),
+                *("%c0%ae%c0%ae", "%ff"),
+            )
+        ),
         ("https://h", "https://h@evil/m.zip", Code.INVALID),
         ("https://h", "https://evil\\@h/m.zip", Code.INVALID),
         ("https://h", "https://h/m.zip\r\nX: y", Code.INVALID),

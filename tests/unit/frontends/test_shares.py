@@ -11,7 +11,8 @@ from tests.harness.http_connection import HttpHarness
 from trivium.frontends.h2 import frames
 from trivium.frontends.http.request import STEP
 from trivium.frontends.limits import HttpLimits
-from trivium.frontends.shares import Addresses, has_room, share_of
+from trivium.frontends.shares import Addresses, has_room
+from trivium.types.shares import share_of
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ Decides which value counts and what is at fault in it, with file, line and the n
 `djl`, sections 1.1 and 1.2: of file, flags and `SERVING_*` the environment wins.
 """
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trivium.cli.djl_serving.keys import KEYS, KeySupport
 from trivium.codecs.java_properties import Properties
+from trivium.codecs.near_names import near
 from trivium.dialects.djl.stray_commas import without_stray_commas
 from trivium.types.findings import Finding, Severity
 from trivium.types.sources import SourceSetting
@@ -92,8 +92,8 @@ def _take(found: ServingSources, key: str, setting: SourceSetting) -> None:
     row = KEYS.get(key) or KEYS.get(_NEAR.get(key.lower(), ""))
     origin = setting.origin
     if row is None:
-        near = difflib.get_close_matches(key, KEYS, 1)
-        hint = f"Did you mean {near[0]}?" if near else "Remove it; docs/djl.md lists all keys."
+        meant = near(key, KEYS)
+        hint = f"Did you mean {meant}?" if meant else "Remove it; docs/djl.md lists all keys."
         finding = Finding(
             Severity.ERROR, origin.file, origin.line, key, f"{key} is no key", "one of DJL's", hint
         )
@@ -128,8 +128,8 @@ def _take_variable(found: ServingSources, name: str, value: str) -> None:
         found.findings.append(Finding(Severity.NOTICE, "the environment", None, name, text))
         return
     if key not in _NEAR:
-        near = difflib.get_close_matches(key, _NEAR, 1)
-        hint = f"Did you mean {PREFIX}{near[0].upper()}?" if near else "Remove it."
+        meant = near(key, _NEAR)
+        hint = f"Did you mean {PREFIX}{meant.upper()}?" if meant else "Remove it."
         text = f"{name} is no key of DJL's, and has no effect"
         found.findings.append(Finding(Severity.NOTICE, "the environment", None, name, text, "", hint))
         return

@@ -7,13 +7,13 @@ comes of it.
 import os
 import select
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 
 import click
 
 from trivium.cli.torchserve.options import FAILED, READY_DESCRIPTOR, Refused
+from trivium.machine.python_commands import own_module
 
 START_SECONDS = 120.0
 READY = b"ready"
@@ -26,17 +26,9 @@ def start(words: Sequence[str]) -> None:
     reading, writing = os.pipe()
     try:
         process = subprocess.Popen(
-            [
-                sys.executable,
-                "-P",
-                "-m",
-                "trivium.cli.main",
-                "torchserve",
-                *words,
-                "--foreground",
-                READY_DESCRIPTOR,
-                str(writing),
-            ],
+            own_module(
+                "trivium.cli.main", "torchserve", *words, "--foreground", READY_DESCRIPTOR, str(writing)
+            ),
             stdin=subprocess.DEVNULL,
             pass_fds=(writing,),
             start_new_session=True,

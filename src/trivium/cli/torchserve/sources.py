@@ -5,7 +5,6 @@ sheet `torchserve`, section 2: the environment, where the file lets it, goes bef
 the file.
 """
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -17,6 +16,7 @@ from trivium.cli.torchserve.properties_table import (
     ServerProperty,
 )
 from trivium.codecs.java_properties import Properties
+from trivium.codecs.near_names import near
 from trivium.types.findings import Finding, Severity
 from trivium.types.sources import SourceSetting
 from trivium.types.spec import Origin
@@ -122,9 +122,9 @@ def _take(found: PropertySources, name: str, setting: SourceSetting) -> None:
 
 def _unknown(name: str, origin: Origin) -> Finding:
     """Name a property that there is not: a slip of the pen is a fault, a foreign one (a plug-in's) is not."""
-    near = _NEAR.get(name.lower()) or next(iter(difflib.get_close_matches(name, PROPERTIES, 1)), "")
-    if near:
-        text, hint = f"{name} is no property", f"Did you mean {near}?"
+    meant = _NEAR.get(name.lower()) or near(name, PROPERTIES)
+    if meant:
+        text, hint = f"{name} is no property", f"Did you mean {meant}?"
         return Finding(Severity.ERROR, origin.file, origin.line, name, text, "one of TorchServe's", hint)
     text = f"{name} is no property of TorchServe's, and has no effect"
     hint = "Remove it; docs/torchserve.md lists all of them."
@@ -156,7 +156,7 @@ def _note_unread(found: PropertySources, name: str, row: ServerProperty, line: s
 
 
 def _note_near(found: PropertySources, name: str, is_read: bool) -> None:
-    near = difflib.get_close_matches(name, _BY_VARIABLE, 1, 0.85)
-    if near and is_read:
-        text, hint = f"{name} is no variable of TorchServe's, and has no effect", f"Did you mean {near[0]}?"
+    meant = near(name, _BY_VARIABLE, 0.85)
+    if meant and is_read:
+        text, hint = f"{name} is no variable of TorchServe's, and has no effect", f"Did you mean {meant}?"
         found.findings.append(Finding(Severity.NOTICE, ENVIRONMENT, None, name, text, "", hint))

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from trivium.codecs.credentials import credential
 from trivium.dialects.torchserve.tokens import AUTHENTICATION, AUTHORIZATION, TokenPurpose, Tokens
 from trivium.profiles import GRPC, GRPC_MANAGEMENT, HTTP, MANAGEMENT, METRICS
 from trivium.protocols.torchserve.grpc import SERVICES
@@ -44,12 +45,11 @@ class TokenAuthorizer:
         if isinstance(request, RpcCall):
             manages = self._is_shared and request.method.startswith(_MANAGING_RPCS)
             purpose = TokenPurpose.MANAGEMENT if manages else self._purpose
-            if not self._tokens.opens(purpose, request.metadata.get("authorization", "")):
+            if not self._tokens.opens(purpose, credential(request)):
                 raise ServeError(Code.FORBIDDEN, AUTHORIZATION)
             return
         if find_description(request) is not None:  # and not a model of that name
             return
-        shown = request.headers.get(b"authorization", b"").decode("latin-1")
         manages = self._is_shared or self._purpose is TokenPurpose.MANAGEMENT
         renews = manages and find_renewal(request) is not None  # and not a model of that name
         purpose = self._purpose
@@ -57,7 +57,7 @@ class TokenAuthorizer:
             purpose = TokenPurpose.RENEWAL
         elif self._is_shared and scope in _MANAGING_SCOPES:
             purpose = TokenPurpose.MANAGEMENT
-        if not self._tokens.opens(purpose, shown):
+        if not self._tokens.opens(purpose, credential(request)):
             words = AUTHENTICATION if renews else AUTHORIZATION
             raise ServeError(Code.UNAUTHENTICATED, words, status=_INVALID_KEY)
 

@@ -16,7 +16,7 @@ from trivium.core.instances.scaler_policy import GroupView, decide
 from trivium.core.request import GIVEN_UP
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, named
 from trivium.types.interfaces import Clock, Instance, Port
 from trivium.types.running import InstanceId, ItemId, Placement
 from trivium.types.spec import MOST_INSTANCES, Device, InstanceGroup, Isolation, Limits
@@ -399,4 +399,4 @@ def _is_within(group: Group) -> bool:
 def _own_fault(placement: Placement, cause: Exception) -> ServeError:
     """Put into words what `launch` should have."""
     log.error("opening instance %s failed", placement.name, exc_info=cause)
-    return ServeError(Code.INTERNAL, f"Opening {placement.name} failed: {type(cause).__name__}: {cause}")
+    return ServeError(Code.INTERNAL, f"Opening {placement.name} failed: {named(cause)}")

@@ -12,7 +12,7 @@ from trivium.core.models.registry import Registry
 from trivium.core.observability.custom_metrics import CustomMetrics
 from trivium.core.queueing.response_cache import ResponseCache
 from trivium.machine.use import Machine
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, named
 from trivium.types.interfaces import Sink
 from trivium.types.metrics import CacheUse, GpuUse, MachineUse, Measurements
 from trivium.types.operations import ResponsePart
@@ -64,7 +64,7 @@ class MetricsCollector:
             return
         error = task.exception()
         if error is not None:
-            text = f"The machine could not be read: {type(error).__name__}: {error}. Report it."
+            text = f"The machine could not be read: {named(error)}. Report it."
             sink(ResponsePart(error=ServeError(Code.INTERNAL, text)))
             return
         machine, gpus = task.result()

@@ -27,7 +27,7 @@ from trivium.core.request import COMPLETED
 from trivium.types import reasons
 from trivium.types.core_config import CoreConfig, ModelControlMode
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ConfigError, ServeError
+from trivium.types.errors import Code, ConfigError, ServeError, named
 from trivium.types.interfaces import Sink, Ticket
 from trivium.types.operations import (
     Broadcast,
@@ -36,6 +36,7 @@ from trivium.types.operations import (
     Listing,
     Load,
     Register,
+    Remembered,
     ResponsePart,
     Scale,
     SetDefault,
@@ -43,6 +44,7 @@ from trivium.types.operations import (
     Unregister,
     VersionStatus,
 )
+from trivium.types.registered_names import judge_name
 from trivium.types.schedules import Graph
 from trivium.types.sources import ModelSource
 from trivium.types.state import VersionState
@@ -149,6 +151,7 @@ class ModelControl:
             raise GOING_DOWN
         if not self._is_open:
             raise NOT_BY_CLIENTS
+        _judge_names(operation)
         if isinstance(operation, Broadcast):
             model = self._registry.serving(operation.model, operation.version)
             return ResponsePart(payload=await model.broadcast(operation))
@@ -365,7 +368,7 @@ class ModelControl:
             return
         if not isinstance(error, ServeError):
             log.error("changing model '%s' failed", model, exc_info=error)
-            error = ServeError(Code.INTERNAL, f"Our own fault: {type(error).__name__}: {error}")
+            error = ServeError(Code.INTERNAL, f"Our own fault: {named(error)}")
         sink(ResponsePart(error=error, model=model))
 
     def _members(self, model: str, version: str = "") -> Sequence[str]:
@@ -435,6 +438,19 @@ def _named(entry: ModelEntry, graph: str, error: ServeError) -> ServeError:
         return error
     text = f"Model '{entry.name}', which '{graph}' brings: {error.message}"
     return ServeError(error.code, text, error.retry_after, error.status, error.info)
+
+
+def _judge_names(operation: Change) -> None:
+    """Raise INVALID for a name that is to be registered, and may not be."""
+    match operation:
+        case Register(source):
+            for text, what in ((source.name, "a model"), (source.version, "a version")):
+                if text:
+                    judge_name(text, what)
+        case Load(model) if operation.config is not None or operation.files:
+            judge_name(model, "a model")
+        case Broadcast(topic=topic, remembered=Remembered.ADDED):
+            judge_name(topic, "an adapter")
 
 
 class LazyModels:

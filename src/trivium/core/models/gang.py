@@ -13,7 +13,7 @@ from functools import partial
 from trivium.core.instances.delegating import DelegatingInstance
 from trivium.core.workers.process import ProcessInstance
 from trivium.core.workers.process_launcher import ProcessLauncher, Warm
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, said_by
 from trivium.types.interfaces import Port
 from trivium.types.running import Batch, Event, ItemId, Placement, Rank, RecycleRequested, WorkerCommand
 
@@ -160,5 +160,6 @@ def free_port() -> int:
             return int(opened.getsockname()[1])
     except OSError as error:
         raise ServeError(
-            Code.LOAD_FAILED, f"There is no port at which the processes of a gang could meet: {error}."
+            Code.LOAD_FAILED,
+            f"There is no port at which the processes of a gang could meet: {said_by(error)}.",
         ) from error

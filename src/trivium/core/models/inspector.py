@@ -16,7 +16,7 @@ import msgspec
 
 from trivium.codecs.spec_codec import decode, encode
 from trivium.core.workers.child_process import LINES_PER_SECOND, LONGEST, last_words
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, named
 from trivium.types.interfaces import NO_GUARD, Engine, FindEngine, ProcessGuard
 from trivium.types.spec import ModelFacts, ModelSpec
 
@@ -56,7 +56,7 @@ def answer(question: bytes, find_engine: FindEngine) -> bytes:
     except ServeError as error:
         return msgspec.json.encode(InspectionRefused(error.code, error.message))
     except Exception as error:
-        return msgspec.json.encode(InspectionRefused(Code.LOAD_FAILED, f"{type(error).__name__}: {error}"))
+        return msgspec.json.encode(InspectionRefused(Code.LOAD_FAILED, f"{named(error)}"))
 
 
 class ModelInspector:

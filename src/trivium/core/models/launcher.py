@@ -16,7 +16,7 @@ from trivium.core.models.warmup import warm
 from trivium.core.observability.recording import recorded_opening
 from trivium.core.workers.arena import Arena
 from trivium.core.workers.process_launcher import ProcessLauncher, WorkerServices, instance_name
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, named
 from trivium.types.interfaces import (
     ChoosesIsolation,
     Engine,
@@ -110,7 +110,7 @@ class Launcher:
             raise ServeError(
                 Code.LOAD_FAILED,
                 f"Engine '{self._engine.name}' could not open {self._spec.root / self._spec.entry} for model "
-                f"'{self._spec.name}': {type(error).__name__}: {error}",
+                f"'{self._spec.name}': {named(error)}",
             ) from error
 
 

@@ -40,7 +40,7 @@ from trivium.machine.memory_guard import MemoryGuard
 from trivium.types import reasons
 from trivium.types.core_config import CoreConfig
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ConfigError, ServeError
+from trivium.types.errors import Code, ConfigError, ServeError, named
 from trivium.types.findings import Finding, Severity
 from trivium.types.interfaces import Clock, Engine, FindEngine, Format, SupportsCheck
 from trivium.types.operations import Scale, VersionStatus
@@ -345,7 +345,7 @@ class Lifecycle:
             failure = record.blamed(error)
         except Exception as error:
             log.exception("loading model '%s' version %s failed", spec.name, spec.version)
-            failure = ServeError(Code.INTERNAL, f"Loading failed: {type(error).__name__}: {error}")
+            failure = ServeError(Code.INTERNAL, f"Loading failed: {named(error)}")
         else:
             record.spec = spec
             before = self._registry.publish(record, loaded)

@@ -3,11 +3,11 @@
 It answers who serves a request; it loads nothing. States move by the table in `types/state`.
 """
 
-import difflib
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from trivium.codecs.near_names import near
 from trivium.core.models.served_model import ServedModel
 from trivium.core.request import Item
 from trivium.types import reasons
@@ -291,7 +291,7 @@ class Registry:
     def _near(self, name: str) -> str:
         if not self._models:
             return "This server has no models."
-        near = difflib.get_close_matches(name, self._models, 1)
-        if near:
-            return f"Did you mean '{near[0]}'?"
+        meant = near(name, self._models)
+        if meant:
+            return f"Did you mean '{meant}'?"
         return f"There are: {', '.join(sorted(self._models)[:20])}."

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from trivium.core.graph.policy import circle, circular, members, waves
 from trivium.core.models import version_policy
-from trivium.core.models.source_policy import applied
+from trivium.core.models.source_policy import applied, with_fit_names
 from trivium.core.models.sources import MemberSources, Source
 from trivium.files import lies_within
 from trivium.types.core_config import CoreConfig
-from trivium.types.errors import Code, ConfigError, ServeError
+from trivium.types.errors import Code, ConfigError, ServeError, said_by
 from trivium.types.fetching import FetchModel
 from trivium.types.findings import Finding, Severity
 from trivium.types.interfaces import Format, SupportsHint, SupportsMembers, SupportsOverride, SupportsSource
@@ -306,8 +306,9 @@ class Repository:
                     raise
                 raise ServeError(
                     Code.LOAD_FAILED,
-                    f"What was sent for model '{load.model}' cannot be written to {into}: {error.strerror or error}. "
-                    "Make room there, or have the server keep its temporary files elsewhere (TMPDIR), and load again.",
+                    f"What was sent for model '{load.model}' cannot be written: {said_by(error)}. Make room "
+                    "in its scratch folder, or have the server keep its temporary files elsewhere (TMPDIR), and load "
+                    "again.",
                 ) from error
 
         path = await loop.run_in_executor(self._executor, lay_out)
@@ -332,7 +333,7 @@ class Repository:
             return ReadResult((), (_unread(source.path),))
         if asked is not None and source.fetched is not None:
             reading = _under_its_uri(reading, source.path, asked)
-        return reading if asked is None else applied(reading, asked, takes_settings)
+        return with_fit_names(reading if asked is None else applied(reading, asked, takes_settings))
 
     def _unclaimed(self, path: Path) -> str:
         expected = "; ".join(f"{form.name}: {form.expects}" for form in self._formats)
@@ -342,7 +343,7 @@ class Repository:
                 entries = sorted(entry.name for entry in path.iterdir())[:10]
                 inside = f" It holds: {', '.join(entries)}." if entries else " The folder is empty."
         except OSError as error:
-            return f"{error.strerror}: {path}."
+            return f"{said_by(error)}: {path}."
         hints = (form.hint(path) for form in self._formats if isinstance(form, SupportsHint))
         inside += "".join(f" {hint}" for hint in hints if hint)
         return f"Nothing to serve was found in {path}.{inside} Known formats are: {expected}."

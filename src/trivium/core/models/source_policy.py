@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from trivium.codecs.visible_text import visible
 from trivium.types.findings import Finding, Severity
+from trivium.types.registered_names import LONGEST, unfit_name
 from trivium.types.sources import ModelSource
 from trivium.types.spec import InvalidModel, ModelSpec, ReadResult
 
@@ -31,6 +33,28 @@ def applied(reading: ReadResult, source: ModelSource, takes_settings: bool = Fal
         specs = tuple(replace(spec, version=source.version, is_versioned=True) for spec in specs)
     broken = tuple(replace(one, name=name or one.name) for one in reading.unreadable)
     return ReadResult(specs, broken)
+
+
+def with_fit_names(reading: ReadResult) -> ReadResult:
+    """Return the reading without the models whose name, or version, may not be registered: they are invalid."""
+    unfit = {
+        spec.name: InvalidModel(
+            visible(spec.name)[:LONGEST], spec.root, (_unfit_fault(spec, key, text, why),)
+        )
+        for spec in reading.specs
+        for key, text in (("name", spec.name), ("version", spec.version))
+        if (why := unfit_name(text))
+    }
+    if not unfit:
+        return reading
+    specs = tuple(spec for spec in reading.specs if spec.name not in unfit)
+    return ReadResult(specs, (*reading.unreadable, *unfit.values()))
+
+
+def _unfit_fault(spec: ModelSpec, key: str, text: str, why: str) -> Finding:
+    found = f"{visible(text)[:80]!r}, which {why}"
+    expected = f"1 to {LONGEST} bytes of printable text"
+    return Finding(Severity.ERROR, str(spec.root), None, key, found, expected, "Give another one.")
 
 
 def _name_themselves(specs: tuple[ModelSpec, ...]) -> bool:

@@ -1,7 +1,9 @@
 """Keeps answers that nobody waits for, until they are fetched in pages by a token.
 
 Decides what is dropped: whatever is too old, the oldest where there are too many, and of those that are whole the
-oldest where they take too much memory. One that grows beyond that holds its producer until it is fetched.
+oldest where they take too much memory; both first of the client that has more than its share, so that nobody's are
+pushed out by another's. One that grows beyond that holds its producer until it is fetched. Each of these is looked up,
+however many are kept.
 """
 
 from collections.abc import Callable
@@ -19,6 +21,7 @@ from trivium.types.generation import Generated
 from trivium.types.interfaces import Sink, Ticket
 from trivium.types.operations import Defer, Deferred, Fetch, Fetched, Infer, ResponsePart
 from trivium.types.payload import Payload, Raw, Tensors
+from trivium.types.shares import share_of
 
 PER_PART = 512
 """Bytes that a part is taken to cost beside its data."""
@@ -37,12 +40,23 @@ class DeferredAnswer:
 
     token: str
     made_at: float
+    owner: "ClientAnswers"
     parts: list[ResponsePart] = field(default_factory=list)
     first: int = 0
     size: int = 0
     is_whole: bool = False
     ticket: Ticket | None = None
     held: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class ClientAnswers:
+    """Those of one client, `size` bytes: all of them, the oldest first, and those that are whole, as they became so."""
+
+    name: str
+    answers: dict[str, DeferredAnswer] = field(default_factory=dict)
+    whole: dict[str, DeferredAnswer] = field(default_factory=dict)
+    size: int = 0
 
 
 class DeferredAnswers:
@@ -62,15 +76,20 @@ class DeferredAnswers:
         self._submit = submit
         self._offload = offload
         self._answers: dict[str, DeferredAnswer] = {}  # oldest first
+        self._whole: dict[str, DeferredAnswer] = {}  # of these, as they became so
+        self._clients: dict[str, ClientAnswers] = {}
+        self._over: dict[str, ClientAnswers] = {}  # those that have more than a share, of number or of bytes
         self._size = 0
 
     def begin(self, operation: Defer) -> Deferred:
         """Run it, and return the token by which its answer is fetched. Raises what is refused at once."""
         self._drop_old()
         while len(self._answers) >= self._limits.count:
-            self._drop(next(iter(self._answers)))
-        answer = DeferredAnswer(self._make_token(), self._now())
-        self._answers[answer.token] = answer
+            self._drop(self._one_too_many(operation.client))
+        owner = self._clients.setdefault(operation.client, ClientAnswers(operation.client))
+        answer = DeferredAnswer(self._make_token(), self._now(), owner)
+        self._answers[answer.token] = owner.answers[answer.token] = answer
+        self._weigh(owner)
         infer = msgspec.structs.replace(operation.infer, payload=owned(operation.infer.payload))
         take = partial(self._take, answer)
         sink = take if operation.write is None else partial(self._write, operation.write, take)
@@ -129,16 +148,51 @@ class DeferredAnswers:
         answer.parts.append(kept)
         if part.final:
             answer.is_whole, answer.ticket = True, None  # the two hold one another
-        answer.size += size
-        self._size += size
+        self._book(answer, size)
         self._make_room(answer)
+        if answer.is_whole:
+            self._whole[answer.token] = answer.owner.whole[answer.token] = answer
+
+    def _one_too_many(self, client: str) -> str:
+        """Return which answer makes room for another one of a client: its own oldest if it has its share, else the
+        oldest of who has most beyond one, else the oldest of all.
+        """
+        share, own = share_of(self._limits.count), self._clients.get(client)
+        if own is not None and len(own.answers) >= share:
+            return next(iter(own.answers))
+        most = max(self._over.values(), key=lambda each: len(each.answers), default=None)
+        beyond = most is not None and len(most.answers) > share
+        return next(iter(most.answers if most is not None and beyond else self._answers))
+
+    def _one_too_large(self, client: ClientAnswers) -> str:
+        """Return, in the same order, which of the answers that are whole makes room for the bytes of a client; empty
+        for none: one that has more than its share makes room by its own alone.
+        """
+        share = share_of(self._limits.size)
+        if client.size > share:
+            return next(iter(client.whole), "")
+        most = max(
+            (each for each in self._over.values() if each.whole), key=lambda each: each.size, default=None
+        )
+        beyond = most is not None and most.size > share
+        return next(iter(most.whole if most is not None and beyond else self._whole), "")
+
+    def _book(self, answer: DeferredAnswer, size: int) -> None:
+        """Count so many bytes more of an answer, or less."""
+        answer.size += size
+        answer.owner.size += size
+        self._size += size
+        self._weigh(answer.owner)
+
+    def _weigh(self, client: ClientAnswers) -> None:
+        if len(client.answers) > share_of(self._limits.count) or client.size > share_of(self._limits.size):
+            self._over[client.name] = client
+        else:
+            self._over.pop(client.name, None)
 
     def _make_room(self, growing: DeferredAnswer) -> None:
-        whole = [each for each in self._answers.values() if each.is_whole and each is not growing]
-        for each in whole:
-            if self._size <= self._limits.size:
-                return
-            self._drop(each.token)
+        while self._size > self._limits.size and (token := self._one_too_large(growing.owner)):
+            self._drop(token)
         if self._size <= self._limits.size:
             return
         if growing.is_whole:
@@ -154,8 +208,8 @@ class DeferredAnswers:
             "kept (--deferred-bytes). Send the request without asking for that, or fetch others first."
         )
         part = ResponsePart(error=ServeError(Code.TOO_LARGE, words))
-        self._size += size_of(part) - answer.size
-        answer.parts, answer.size = [part], size_of(part)
+        self._book(answer, size_of(part) - answer.size)
+        answer.parts = [part]
 
     def _forget(self, answer: DeferredAnswer, first: int) -> None:
         """Free the parts in front of `first`, which the client has; a producer that waited for that goes on."""
@@ -163,20 +217,30 @@ class DeferredAnswers:
         freed = sum(map(size_of, answer.parts[:count]))
         del answer.parts[:count]
         answer.first = first
-        answer.size -= freed
-        self._size -= freed
+        self._book(answer, -freed)
         if answer.held and self._size <= self._limits.size and answer.ticket is not None:
             answer.held = False
             answer.ticket.resume()
 
     def _drop_old(self) -> None:
         oldest = self._now() - self._limits.age
-        for token in [each.token for each in self._answers.values() if each.made_at < oldest]:
-            self._drop(token)
+        while self._answers:
+            answer = next(iter(self._answers.values()))
+            if answer.made_at >= oldest:
+                return
+            self._drop(answer.token)
 
     def _drop(self, token: str) -> None:
         answer = self._answers.pop(token)
+        owner = answer.owner
+        del owner.answers[token]
+        self._whole.pop(token, None)
+        owner.whole.pop(token, None)
         self._size -= answer.size
+        owner.size -= answer.size
+        self._weigh(owner)
+        if not owner.answers:
+            self._clients.pop(owner.name, None)
         ticket, answer.ticket = answer.ticket, None
         if ticket is not None:
             ticket.cancel(

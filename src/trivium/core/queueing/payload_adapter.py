@@ -18,7 +18,7 @@ from trivium.core.request import Item
 from trivium.types import reasons
 from trivium.types.buffers import Lease
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, named
 from trivium.types.generation import Generate, Generated
 from trivium.types.operations import Infer, WantedOutput
 from trivium.types.payload import Listed, Payload, PayloadKind, Raw, Scalar, Tensor, Tensors
@@ -109,7 +109,7 @@ class PayloadAdapter:
         except ServeError as error:
             return error.with_traceback(None)
         except Exception as error:
-            return ServeError(Code.INTERNAL, f"Our own fault: {type(error).__name__}: {error}")
+            return ServeError(Code.INTERNAL, f"Our own fault: {named(error)}")
 
     def _as_tensors(self, infer: Infer, raw: Raw) -> tuple[Infer, Tensors]:
         spec = self._spec

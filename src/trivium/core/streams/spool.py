@@ -17,6 +17,7 @@ from trivium.core.streams.policy import StreamBounds
 from trivium.core.streams.records import read_parts, write_parts
 from trivium.core.unread_answers import SlowReader, UnreadAnswers
 from trivium.types.core_config import UnreadLimits
+from trivium.types.errors import named
 from trivium.types.running import ItemId, Part
 
 _log = logging.getLogger(__name__)
@@ -193,7 +194,7 @@ def _attempt(work: Work) -> object:
     try:
         return work()
     except (OSError, ValueError, KeyError) as error:
-        return str(error)
+        return named(error)
 
 
 def _save(path: Path, parts: list[Part]) -> int:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trivium.core.workers.arena import sealed_memory
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, said_by
 from trivium.types.interfaces import NO_GUARD, ProcessGuard
 from trivium.types.recording import WORKER_LINE, InstanceName, WorkerLine
 from trivium.types.running import WorkerCommand
@@ -78,7 +78,7 @@ def spawn(program: WorkerCommand, arena: int, guard: ProcessGuard = NO_GUARD) ->
             environment = guard.marked(program.environment)
             process, wire, page, outputs = _start(program, environment, arena, ours, theirs)
         except (OSError, ValueError, subprocess.SubprocessError) as error:
-            words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            words = said_by(error)
             raise ServeError(
                 Code.LOAD_FAILED,
                 f"The interpreter {program.command[0]} could not be started in {program.directory}: {words}. Give the "

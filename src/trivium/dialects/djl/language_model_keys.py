@@ -33,6 +33,7 @@ LANGUAGE_MODEL = {
     **used("option.max_model_len", "option.n_positions", "option.max_tokens"),
     **used("option.max_input_len", "option.max_output_len"),
     **used("option.trust_remote_code", "option.output_formatter", "option.tgi_compat"),
+    **used("option.logits_processors"),
     **used("option.tensor_parallel_degree", "option.predict_timeout"),
     # Of every kind of model, with another meaning here.
     **refused(_STATIC, "batch_size", "max_dynamic_batch_size", harmless=frozenset({"", "1"})),

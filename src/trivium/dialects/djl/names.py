@@ -52,6 +52,7 @@ LANGUAGE_MODEL_OPTIONS = frozenset(
         "load_in_4bit",
         "load_in_8bit",
         "load_split_model",
+        "logits_processors",
         "lora_extra_vocab_size",
         "low_cpu_mem_usage",
         "max_cpu_loras",

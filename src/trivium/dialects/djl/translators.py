@@ -4,10 +4,10 @@ Source: spec sheet `djl`, section 10. Pure.
 """
 
 import ast
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 
+from trivium.codecs.near_names import near
 from trivium.dialects.djl.handlers import parsed
 
 _VISION, _TEXT = "ai.djl.modality.cv.translator.", "ai.djl.huggingface.translator."
@@ -90,8 +90,7 @@ def translator_for(task: str) -> str:
 def nearest_factory(factory: str) -> str:
     """Return the known factory that a name is near to, empty where none is."""
     simple = {name.rpartition(".")[2]: name for name in FACTORIES}
-    near = difflib.get_close_matches(factory.rpartition(".")[2], simple, 1, 0.8)
-    return simple[near[0]] if near else ""
+    return simple.get(near(factory.rpartition(".")[2], simple, 0.8), "")
 
 
 def is_python_class(name: str) -> bool:

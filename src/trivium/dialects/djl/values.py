@@ -4,11 +4,11 @@ Source: spec sheet `djl`, sections 2.6, 3 and 10. As in DJL a number below its l
 `true` is false; both are worth a notice. Pure.
 """
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from trivium.codecs.near_names import near
 from trivium.types.running import MOST_IN_FLIGHT
 from trivium.types.spec import MOST_INSTANCES
 
@@ -77,15 +77,15 @@ class ValueForm:
         return None
 
     def _no_truth(self, shown: str, text: str) -> ValueFault:
-        near = difflib.get_close_matches(text.lower(), ("true", "false"), 1)
-        meant = near[0] if near else "true" if text.lower() in ("yes", "on", "1", "y", "t") else ""
+        meant = near(text.lower(), ("true", "false"))
+        meant = meant or ("true" if text.lower() in ("yes", "on", "1", "y", "t") else "")
         hint = f"Did you mean {meant}?" if meant else "Write true or false."
         return ValueFault(f"{shown} is read as false, as DJL reads it", self.expected, hint, True)
 
     def _near(self, text: str) -> str:
         lower = {word.lower(): word for word in self.words}
-        near = difflib.get_close_matches(text.lower(), lower, 1, 0.5)
-        return f"Did you mean {lower[near[0]]}?" if near else "Write one of them, or remove the line."
+        meant = near(text.lower(), lower, 0.5)
+        return f"Did you mean {lower[meant]}?" if meant else "Write one of them, or remove the line."
 
 
 def integer(text: str) -> int | None:

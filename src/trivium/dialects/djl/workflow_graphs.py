@@ -4,10 +4,10 @@ Source: spec sheet `djl`, section 6.2. Pure. An expression is `[callable, argume
 value or an expression itself. What is called is looked for among models, functions and built-ins, in that order.
 """
 
-import difflib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from trivium.codecs.near_names import near
 from trivium.dialects.djl.workflow_documents import Place, WorkflowText, shown
 from trivium.types.schedules import Graph, Step
 
@@ -98,7 +98,7 @@ class Expressions:
             )
             return False
         if OUT not in self._written:
-            hint = f"Did you mean {near[0]}?" if (near := _close(OUT, self._written)) else "Define it."
+            hint = f"Did you mean {meant}?" if (meant := near(OUT, self._written)) else "Define it."
             self._text.fault((_KEY,), "no value out", 'an expression out, such as ["m", "in"]', hint)
         if len(self._written) > MOST_STEPS:
             found = f"{len(self._written)} values"
@@ -139,8 +139,8 @@ class Expressions:
         if not isinstance(value, str):
             self._text.fault(place, shown(value), "the name of a value, or an expression", "Correct it.")
         elif value != IN and value not in self._written:
-            near = _close(value, (IN, *self._written))
-            hint = f"Did you mean {near[0]}?" if near else f"Define it below {_KEY}."
+            meant = near(value, (IN, *self._written))
+            hint = f"Did you mean {meant}?" if meant else f"Define it below {_KEY}."
             if value in self._callables.names:
                 hint = f'To call it, write ["{value}", ...].'
             self._text.fault(place, f"no value {shown(value)}", f"one of {self._known()}", hint)
@@ -169,8 +169,8 @@ class Expressions:
             own = "same" if name == "id" else "average"
             self._add(Step("", "", takes=tuple(takes[:1]), gives=gives, function=own), place)
         else:
-            near = _close(name, self._callables.names)
-            hint = f"Did you mean {near[0]}?" if near else "Name it among models or functions."
+            meant = near(name, self._callables.names)
+            hint = f"Did you mean {meant}?" if meant else "Name it among models or functions."
             known = ", ".join(self._callables.names)[:500]
             self._text.fault(place, f"nothing called {shown(name)}", f"one of {known}", hint)
 
@@ -204,8 +204,8 @@ class Expressions:
         takes = self._argument(value, (*place, 2))
         known = self._callables.adapters
         if not isinstance(name, str) or name not in known:
-            near = _close(str(name), known)
-            hint = f"Did you mean {near[0]}?" if near else "Define it below configs.adapters."
+            meant = near(str(name), known)
+            hint = f"Did you mean {meant}?" if meant else "Define it below configs.adapters."
             expected = f"one of {', '.join(known) or 'configs.adapters, which is empty'}"
             self._text.fault((*place, 1), f"no adapter {shown(name)}", expected, hint)
             return
@@ -292,7 +292,3 @@ def _circles(start: str, takes: Mapping[str, Sequence[str]], done: set[str]) -> 
             yield names[names.index(following) :]
         elif following in takes and following not in done:
             way.append((following, list(takes[following])))
-
-
-def _close(name: str, known: Collection[str]) -> list[str]:
-    return difflib.get_close_matches(name[:100], known, 1)

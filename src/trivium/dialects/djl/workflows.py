@@ -4,13 +4,13 @@ Source: spec sheet `djl`, section 6.1. Pure. All of it is judged before anything
 `module:attr`, so that one in Java is refused with its port.
 """
 
-import difflib
 import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from trivium.codecs.near_names import near
 from trivium.dialects.djl import adapters
 from trivium.dialects.djl.model_urls import LOCAL, DjlModelUrl, read_devices, read_url
 from trivium.dialects.djl.workflow_documents import Place, WorkflowText, shown
@@ -396,5 +396,5 @@ class _Reading:
 
 
 def _near(name: object, known: Collection[str]) -> str:
-    near = difflib.get_close_matches(str(name)[:100], known, 1)
-    return f"Did you mean {near[0]}?" if near else "Correct it, or remove it."
+    meant = near(str(name), known)
+    return f"Did you mean {meant}?" if meant else "Correct it, or remove it."

@@ -8,7 +8,8 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from urllib.parse import unquote
+
+from trivium.codecs.path_segments import decodings
 
 _META = re.compile(r"(?<!\\)[\[\](){}?*+|^$.]")
 _SCHEMES = {"http(s)?://": ("http", "https"), "https?://": ("http", "https"), "http://": ("http",)}
@@ -24,7 +25,7 @@ class AllowedUrls:
 
     def refusal(self, url: str) -> str:
         """Return why a model may not be registered from this URL; empty where it may. Case does not matter."""
-        if any(".." in text for text in (url, unquote(url), unquote(unquote(url)))):
+        if any(".." in text for text in decodings(url)):
             return f"Relative path is not allowed in url: {url}"
         if any(re.fullmatch(pattern, url, re.IGNORECASE) for pattern in self.patterns):
             return ""

@@ -4,10 +4,10 @@ Source: spec sheet `torchserve`, section 10. A model's own file goes before the 
 Pure.
 """
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from trivium.codecs.near_names import near
 from trivium.dialects.torchserve.model_config import ModelConfig
 from trivium.types.findings import Finding, Severity
 from trivium.types.spec import Origin
@@ -27,7 +27,7 @@ NAMES = (
     ),
     "END_OF_STREAM_TOKEN",
 )
-OURS = ("SLOTS", "PREFILL_CHUNK", "MAX_CONTEXT", "THREADS", "TRUST_REMOTE_CODE")
+OURS = ("SLOTS", "PREFILL_CHUNK", "MAX_CONTEXT", "THREADS", "TRUST_REMOTE_CODE", "LOGITS_PROCESSORS")
 """Further settings of the engine, which the file alone may have."""
 
 TOKENS = 2048
@@ -84,10 +84,10 @@ class LanguageModelSettings:
         """Note each key of the block that is no setting."""
         for key in self._block():
             if key.upper() not in (*NAMES, *OURS):
-                near = difflib.get_close_matches(key.upper(), (*NAMES, *OURS), 1)
+                meant = near(key.upper(), (*NAMES, *OURS))
                 hint = (
-                    f"Did you mean {near[0].lower()}?"
-                    if near
+                    f"Did you mean {meant.lower()}?"
+                    if meant
                     else f"Write one of {', '.join((*NAMES, *OURS))}."
                 )
                 self.fault(self._place(key), f"{key[:80]}, which is no setting of llm_api", "", hint)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from trivium.types.findings import Finding, Severity
+from trivium.types.registered_names import LONGEST, unfit_name
 
 PLACE = "MAR-INF/MANIFEST.json"
 MAX_BYTES = 2**20
@@ -32,7 +33,6 @@ BUILT_IN = frozenset(
 """Handlers that TorchServe ships and archives name without holding them, and `llm_api`, which is ours."""
 
 DEFAULT_VERSION = "1.0"
-_LONGEST = 255
 _MODEL_KEYS = (
     "modelName",
     "modelVersion",
@@ -149,12 +149,12 @@ def _text(manifest: Manifest, model: Mapping[str, object], key: str, findings: l
     value = model.get(key)
     if value is None and key not in ("modelName", "modelVersion"):
         return ""
-    if isinstance(value, str) and 0 < len(value) <= _LONGEST and value.isprintable():
+    if isinstance(value, str) and not unfit_name(value):
         return value
     if value == "" and key not in ("modelName", "modelVersion"):
         return ""
     found = "missing" if value is None else repr(value)[:80]
-    expected = f"text of 1 to {_LONGEST} printable characters"
+    expected = f"text of 1 to {LONGEST} printable characters"
     findings.append(manifest.fault(f"model.{key}", found, expected, "Correct it, or pack the model anew."))
     return ""
 

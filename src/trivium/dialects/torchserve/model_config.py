@@ -4,12 +4,12 @@ Source: spec sheet `torchserve`, section 3.4. YAML is read safely: no tags of it
 and in what they come to. A value of the wrong type is reported and counts as absent, as in the original.
 """
 
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import yaml
 
+from trivium.codecs.near_names import near
 from trivium.codecs.yaml_documents import YamlRefused, load
 from trivium.dialects.torchserve.keys import ROWS, TorchServeKey, TorchServeKeyRole, ValueKind
 from trivium.dialects.torchserve.yaml_values import TooMuch, as_json
@@ -117,11 +117,9 @@ def _slips(values: Mapping[object, object]) -> Iterator[tuple[str, str]]:
     known = {key.lower(): key for key in ROWS}
     for key in values:
         if isinstance(key, str) and key not in ROWS:
-            near = difflib.get_close_matches(key.lower(), known, 1, 0.8)
-            if near:
-                told = (
-                    f"is no key of the server's, and is left to the handler. Did you mean {known[near[0]]}?"
-                )
+            meant = near(key.lower(), known, 0.8)
+            if meant:
+                told = f"is no key of the server's, and is left to the handler. Did you mean {known[meant]}?"
                 yield key, told
 
 

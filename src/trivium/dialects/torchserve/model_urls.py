@@ -5,16 +5,15 @@ have its URL, not even by a link in it. Pure text: what lies at the place is fou
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from urllib.parse import unquote
 
+from trivium.codecs.path_segments import decodings
 from trivium.types.errors import Code, ServeError
 
 _URL = re.compile(r"(file|https?)://", re.IGNORECASE)
 _S3 = re.compile(r"s3://", re.IGNORECASE)
-_MOST_DECODINGS = 5
 _LONGEST = 8192
 
 
@@ -107,7 +106,7 @@ def read_patterns(text: str) -> tuple[re.Pattern[str], ...]:
 
 def _judge_text(url: str) -> None:
     """Raise UrlRefused for a URL that leads upwards, however often it is encoded, or that no path can be."""
-    for text in _decodings(url):
+    for text in decodings(url):
         if ".." in text:
             raise UrlRefused(
                 f"Relative path is not allowed in url: {url}",
@@ -115,10 +114,3 @@ def _judge_text(url: str) -> None:
             )
         if "\0" in text or len(text) > _LONGEST:
             raise UrlRefused(f"Model not found at: {url}", "Such a name no model can have. Correct it.")
-
-
-def _decodings(url: str) -> Sequence[str]:
-    found = [url]
-    while len(found) < _MOST_DECODINGS and (further := unquote(found[-1])) != found[-1]:
-        found.append(further)
-    return found

@@ -3,10 +3,10 @@
 The table and its order are the original's (sheet "triton", section 2.4, step A). Pure: file names come in.
 """
 
-import difflib
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from trivium.codecs.near_names import near
 from trivium.dialects.triton.config_text import ConfigText
 from trivium.types.findings import Finding
 
@@ -114,8 +114,8 @@ def _by_platform(text: ConfigText) -> Backend | Finding:
         expected = backend.name if backend else f"a platform of {name}"
         hint = f'Write backend: "{backend.name}".' if backend else "Remove platform: backend is enough."
         return text.fault("platform", f"the platform {platform} with the backend {name}", expected, hint)
-    near = difflib.get_close_matches(platform, known, n=1)
-    hint = f"Did you mean {near[0]}?" if near else "Write backend instead, with the backend's name."
+    meant = near(platform, known)
+    hint = f"Did you mean {meant}?" if meant else "Write backend instead, with the backend's name."
     return text.fault("platform", f"the platform {platform}", f"one of {', '.join(sorted(known))}", hint)
 
 

@@ -4,13 +4,13 @@ The syntax is protobuf's, but for two places where Python's parser is laxer than
 the original: an escape that does not exist, and an enum's number that names nothing.
 """
 
-import difflib
 import re
 from collections.abc import Sequence
 
 from google.protobuf import text_format
 from google.protobuf.text_encoding import CUnescape
 
+from trivium.codecs.near_names import near
 from trivium.codecs.protobuf_schema import Field
 from trivium.dialects.triton.schema import ENUMS, is_block, is_enum
 from trivium.dialects.triton.tokens import Token, TokenKind
@@ -136,8 +136,8 @@ def _mend(field: Field, token: Token) -> str:
         else:
             return f"Write it without quotes: {field.name}: {inner.text}."
     if is_enum(field):
-        near = difflib.get_close_matches(bare.upper(), ENUMS[field.type], n=1, cutoff=0.5)
-        return f"Did you mean {near[0]}?" if near else f"Write one of the names, as {_example(field)}."
+        meant = near(bare.upper(), ENUMS[field.type], 0.5)
+        return f"Did you mean {meant}?" if meant else f"Write one of the names, as {_example(field)}."
     return f"Write it as {_example(field)}."
 
 

@@ -3,10 +3,10 @@
 Knows the tables and what the block was given so far; must not know tokens, nor what a key means.
 """
 
-import difflib
 from dataclasses import dataclass, field
 from typing import Any
 
+from trivium.codecs.near_names import near
 from trivium.codecs.protobuf_schema import Field, Fields
 from trivium.dialects.triton.schema import MESSAGES, is_block
 from trivium.dialects.triton.tokens import Token
@@ -62,16 +62,16 @@ class Scope:
 
     def unknown_field(self, name: str) -> tuple[str, Words]:
         """The nearest field's name (or nothing), and what is wrong with this one."""
-        near = difflib.get_close_matches(name.lower(), self.fields, n=1, cutoff=0.6)
+        meant = near(name.lower(), self.fields)
         owners = [message for message, fields in MESSAGES.items() if name in fields]
-        if near:
-            hint = f"Did you mean {near[0]}?"
+        if meant:
+            hint = f"Did you mean {meant}?"
         elif owners:
             hint = f"It is a field of {', '.join(owners)}: move it there."
         else:
             hint = "Remove it, or correct its name."
         expected = f"one of {', '.join(self.fields)}" if self.fields else "no field at all"
-        return near[0] if near else "", (f"the unknown field {name} in {self}", expected, hint)
+        return meant, (f"the unknown field {name} in {self}", expected, hint)
 
     def wrong_close(self, token: Token, closer: str) -> Words:
         """A closing brace that is not this block's own; at the top of the file any."""

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from trivium.engines.hf.folder import Checkpoint, architecture, checkpoint, unfit
+from trivium.engines.hf.folder_code import FolderCode
 from trivium.engines.hf.gguf_head import count_numbers
 from trivium.engines.hf.library import gguf_library, libraries
 from trivium.engines.hf.memory import MemoryEstimate, estimate
 from trivium.engines.hf.options import DEFAULT_CONTEXT, GenerationOptions, options
-from trivium.types.errors import Code
+from trivium.types.errors import Code, said_by
 from trivium.types.spec import ModelSpec
 
 _DTYPES: Mapping[str, str] = {
@@ -33,6 +34,7 @@ class DescribedModel:
     """A model that can be loaded. `context` is what a slot holds, `known_context` what the model knows."""
 
     files: Checkpoint
+    code: FolderCode
     chosen: GenerationOptions
     config: Any
     architecture: str
@@ -47,10 +49,12 @@ class DescribedModel:
 def describe(spec: ModelSpec, is_gpu: bool) -> DescribedModel:
     """Return what a model's files say. LOAD_FAILED, or UNSUPPORTED, for a model that cannot be served."""
     chosen = options(spec)
-    files = checkpoint(spec, chosen.trust_remote_code)
+    code = FolderCode(spec.name, chosen.trust_remote_code)
+    files = checkpoint(spec, code)
+    _judge_processors(spec, chosen, files, code)
     _, transformers = libraries()
     numbers = files.numbers or _gguf_numbers(spec, files)
-    config = _config(spec, transformers, files, chosen.trust_remote_code)
+    config = _config(spec, transformers, files, code)
     text = config.get_text_config()
     dtype = _dtype(files, chosen.dtype, is_gpu)
     try:
@@ -66,18 +70,31 @@ def describe(spec: ModelSpec, is_gpu: bool) -> DescribedModel:
     context = _chosen_context(spec, chosen, known)
     name = architecture(files.config) or _class_of(transformers, config)
     need = estimate(numbers, cached, dtype)
-    return DescribedModel(files, chosen, config, name, dtype, context, known, vocabulary, width, need)
+    return DescribedModel(files, code, chosen, config, name, dtype, context, known, vocabulary, width, need)
 
 
-def _config(spec: ModelSpec, transformers: Any, files: Checkpoint, trusts_code: bool) -> Any:
+def _judge_processors(
+    spec: ModelSpec, chosen: GenerationOptions, files: Checkpoint, code: FolderCode
+) -> None:
+    """Raise for processors whose folder is not trusted, or has no such file."""
+    for name, place in chosen.logits_processors.items():
+        file = place.partition(":")[0]
+        code.require(f"its parameter 'logits_processors' names {place}")
+        if not (files.folder / file).is_file():
+            raise unfit(
+                spec,
+                f"its logits processor '{name}' is {place}, and there is no file {files.folder / file}. Correct its "
+                "parameter 'logits_processors'.",
+            )
+
+
+def _config(spec: ModelSpec, transformers: Any, files: Checkpoint, code: FolderCode) -> Any:
     extra = {"gguf_file": files.gguf} if files.gguf else {}
     try:
-        return transformers.AutoConfig.from_pretrained(
-            files.folder, local_files_only=True, trust_remote_code=trusts_code, **extra
-        )
+        return transformers.AutoConfig.from_pretrained(files.folder, **code.of_library(), **extra)
     except Exception as error:
         raise unfit(
-            spec, f"transformers {transformers.__version__} cannot read its configuration: {error}"
+            spec, f"transformers {transformers.__version__} cannot read its configuration: {said_by(error)}"
         ) from error
 
 

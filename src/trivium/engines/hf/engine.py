@@ -37,7 +37,7 @@ def _open(spec: ModelSpec, told: DescribedModel, placement: Placement, outlet: S
     import torch
 
     from trivium.engines.hf.loading import free_memory, load, prompt_reader
-    from trivium.engines.hf.processors import LogitsProcessors
+    from trivium.engines.hf.processors import load_processors
     from trivium.engines.hf.runner import RollingRunner
 
     device = torch.device("cpu")
@@ -50,6 +50,7 @@ def _open(spec: ModelSpec, told: DescribedModel, placement: Placement, outlet: S
                 "GPUs. Install a PyTorch for CUDA, name another GPU, or use the CPU.",
             )
         device = torch.device("cuda", placement.device_id)
+    processors = load_processors(spec.name, told.chosen.logits_processors, told.files.folder, told.code)
     loaded = load(spec, told, device, free_memory(device))
     return RollingRunner(
         loaded.model,
@@ -58,7 +59,7 @@ def _open(spec: ModelSpec, told: DescribedModel, placement: Placement, outlet: S
         loaded.reading,
         loaded.limits,
         loaded.settings,
-        LogitsProcessors(spec.name, told.files.folder),
+        processors,
         outlet,
     )
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from trivium.engines.hf.folder_code import FolderCode
 from trivium.types.errors import Code, ServeError
 from trivium.types.spec import ModelSpec
 
@@ -34,7 +35,7 @@ class Checkpoint:
     stored: str = ""
 
 
-def checkpoint(spec: ModelSpec, trusts_code: bool) -> Checkpoint:
+def checkpoint(spec: ModelSpec, code: FolderCode) -> Checkpoint:
     """Return what lies at a spec's entry. LOAD_FAILED for what is no whole model, UNSUPPORTED for one that needs code
     of its own, or has pickled weights.
     """
@@ -43,7 +44,7 @@ def checkpoint(spec: ModelSpec, trusts_code: bool) -> Checkpoint:
         return _gguf(spec, path)
     folder = path.parent if path.name == CONFIG else path
     config = _json(spec, folder / CONFIG)
-    _judge_config(spec, config, trusts_code)
+    _judge_config(spec, config, code)
     files = list(_weights(spec, folder))
     kinds: Counter[str] = Counter()
     for file in files:
@@ -74,7 +75,7 @@ def _gguf(spec: ModelSpec, path: Path) -> Checkpoint:
     return Checkpoint(path.parent, gguf=path.name)
 
 
-def _judge_config(spec: ModelSpec, config: Mapping[str, object], trusts_code: bool) -> None:
+def _judge_config(spec: ModelSpec, config: Mapping[str, object], code: FolderCode) -> None:
     name = architecture(config)
     if not name.endswith(_KINDS):
         raise unfit(
@@ -83,13 +84,8 @@ def _judge_config(spec: ModelSpec, config: Mapping[str, object], trusts_code: bo
             "such as LlamaForCausalLM.",
             Code.UNSUPPORTED,
         )
-    if config.get("auto_map") and not trusts_code:
-        raise unfit(
-            spec,
-            f"{CONFIG} has 'auto_map': the model needs Python code of its own folder, which would run in the worker. "
-            "If you trust it, set trust_remote_code to true.",
-            Code.UNSUPPORTED,
-        )
+    if config.get("auto_map"):
+        code.require(f"{CONFIG} has 'auto_map'")
 
 
 def _json(spec: ModelSpec, path: Path) -> Mapping[str, object]:

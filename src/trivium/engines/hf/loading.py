@@ -27,7 +27,7 @@ from trivium.engines.hf.self_test import self_test
 from trivium.engines.hf.texts import PromptReader
 from trivium.engines.hf.token_length_policy import UNKNOWN, TokenLength, token_length
 from trivium.machine.memory import FreeMemory
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, named, said_by
 from trivium.types.spec import Device, ModelSpec
 
 log = logging.getLogger(__name__)
@@ -107,9 +107,8 @@ def _model(spec: ModelSpec, told: DescribedModel) -> Any:
             config=told.config if not told.files.gguf else None,
             dtype=_TYPES[told.dtype],
             attn_implementation="eager",
-            local_files_only=True,
-            trust_remote_code=told.chosen.trust_remote_code,
             output_loading_info=True,
+            **told.code.of_library(),
             **extra,
         )
     except Exception as error:
@@ -127,10 +126,7 @@ def _tokenizer(spec: ModelSpec, told: DescribedModel) -> Any:
     extra = {"gguf_file": told.files.gguf} if told.files.gguf else {}
     try:
         return transformers.AutoTokenizer.from_pretrained(
-            told.files.folder,
-            local_files_only=True,
-            trust_remote_code=told.chosen.trust_remote_code,
-            **extra,
+            told.files.folder, **told.code.of_library(), **extra
         )
     except Exception as error:
         raise _unopened(spec, "tokenizer", error) from error
@@ -157,8 +153,8 @@ def prompt_reader(spec: ModelSpec, loaded: LoadedModel, wake: Callable[[], None]
 
 def _unopened(spec: ModelSpec, what: str, error: Exception) -> ServeError:
     if isinstance(error, MemoryError) or "out of memory" in str(error):
-        return unfit(spec, f"there is not memory enough for its {what}: {error}", Code.OUT_OF_MEMORY)
-    text = f"{type(error).__name__}: {error}".strip()
+        return unfit(spec, f"there is not memory enough for its {what}: {said_by(error)}", Code.OUT_OF_MEMORY)
+    text = f"{named(error)}".strip()
     return unfit(spec, f"transformers {transformers.__version__} cannot open its {what}: {text[:1000]}")
 
 

@@ -3,10 +3,11 @@
 Whoever writes or judges such parameters asks here: `DESCRIPTIONS` for the names, `faults` for what cannot be.
 """
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from difflib import get_close_matches
+from dataclasses import dataclass, field
 
+from trivium.codecs.near_names import near
 from trivium.types.errors import Code, ServeError
 from trivium.types.spec import ModelSpec
 
@@ -30,6 +31,10 @@ DESCRIPTIONS: Mapping[str, str] = {
     "dtype": f"data type of weights, keys and values: {', '.join(DTYPES)}; auto",
     "threads": f"threads that compute, 1 to {MOST_THREADS}; as many as PyTorch chooses",
     "trust_remote_code": "may code of the model's folder run: true or false; false",
+    "logits_processors": (
+        "what a request may choose by its logits_processor, NAME=FILE.py:OBJECT with ; between, of files beside the "
+        "model; none"
+    ),
 }
 """Parameter -> what it says, its range and its default."""
 
@@ -38,6 +43,7 @@ PROTOCOLS = frozenset(
 )
 """Parameters of such models that protocols read, and not the engine."""
 
+_PROCESSOR = re.compile(r"([\w.-]{1,100})\s*=\s*([A-Za-z_]\w{0,99}\.py:[A-Za-z_]\w{0,99})", re.ASCII)
 _TRUTH = {"1": True, "true": True, "0": False, "false": False}
 _RANGES = {
     "slots": (1, MOST_SLOTS),
@@ -57,6 +63,7 @@ class GenerationOptions:
     dtype: str = "auto"
     threads: int | None = None
     trust_remote_code: bool = False
+    logits_processors: Mapping[str, str] = field(default_factory=dict)
 
 
 def faults(parameters: Mapping[str, str]) -> Mapping[str, str]:
@@ -69,6 +76,10 @@ def faults(parameters: Mapping[str, str]) -> Mapping[str, str]:
         found["dtype"] = f"one of {', '.join(DTYPES)}"
     if _word(parameters, "trust_remote_code", "false") not in _TRUTH:
         found["trust_remote_code"] = "true or false"
+    if _processors(parameters) is None:
+        found["logits_processors"] = (
+            "NAME=FILE.py:OBJECT, with ; between several: each name once, and the files beside the model"
+        )
     return found
 
 
@@ -94,7 +105,15 @@ def options(spec: ModelSpec) -> GenerationOptions:
         dtype=_word(told, "dtype", "auto"),
         threads=_number(told, "threads"),
         trust_remote_code=_TRUTH[_word(told, "trust_remote_code", "false")],
+        logits_processors=_processors(told) or {},
     )
+
+
+def _processors(told: Mapping[str, str]) -> Mapping[str, str] | None:
+    """Return the place of each processor by its name; None where they cannot be read."""
+    texts = [one.strip() for one in told.get("logits_processors", "").split(";") if one.strip()]
+    found = {match[1]: match[2] for one in texts if (match := _PROCESSOR.fullmatch(one))}
+    return found if len(found) == len(texts) else None
 
 
 def _number(told: Mapping[str, str], name: str) -> int | None:
@@ -113,6 +132,6 @@ def _whole(text: str, least: int, most: int) -> int | None:
 
 
 def _unknown(name: str) -> str:
-    near = get_close_matches(name.lower(), DESCRIPTIONS, n=1, cutoff=0.6)
-    hint = f" Did you mean '{near[0]}'?" if near else ""
+    meant = near(name.lower(), DESCRIPTIONS)
+    hint = f" Did you mean '{meant}'?" if meant else ""
     return f"parameter '{name}' has no meaning to engine 'hf'; it knows: {', '.join(DESCRIPTIONS)}.{hint}"

@@ -1,75 +1,78 @@
-"""Finds the logits processors that a model's folder brings: `file.py:name`, a class or a function of that file.
+"""The logits processors that the operator has named for a model, by which alone a client can choose.
 
-The file is code of the folder's owner, and is run once. What a client names can be nothing else: no other folder, and
-no name that the file has only imported.
+Each is a class or a function of a Python file of the model's folder, `file.py:object`. The files run when the model
+loads, behind the gate of `folder_code`; what a request names is looked up, and nothing else.
 """
 
-import sys
-from collections.abc import Callable
-from importlib.util import module_from_spec, spec_from_file_location
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import Any, cast
 
+from trivium.codecs.near_names import near
+from trivium.engines.hf.folder_code import FolderCode
 from trivium.engines.hf.requests import refusal
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, named
 
 LogitsCall = Callable[..., Any]
 """Gets the tokens so far and the scores of the next one, and returns the scores."""
 
-_EXPECTED = "'file.py:name', a file beside the model and a logits processor that it defines"
+_FIELD = "logits_processor"
+_SHOWN = 10
 
 
 class LogitsProcessors:
     """One per model. Used by one thread."""
 
-    def __init__(self, model: str, folder: Path) -> None:
+    def __init__(self, model: str, found: Mapping[str, LogitsCall]) -> None:
         self._model = model
-        self._folder = folder
-        self._modules: dict[str, ModuleType] = {}
+        self._found = found
 
     def make(self, name: str) -> LogitsCall:
-        """Return a processor for one sequence: a new object of a class, and a function as it is. INVALID for one that
-        is not there, MODEL_FAILED for a file that cannot be run.
+        """Return a processor for one sequence: a new object of a class, and a function as it is. INVALID for a name
+        that nobody has given, MODEL_FAILED for one that cannot be made.
         """
-        file, _, attribute = name.partition(":")
-        if not self._is_plain(file) or not attribute.isidentifier():
-            raise refusal(self._model, "logits_processor", _EXPECTED, f"'{name}'")
-        module = self._modules.get(file) or self._run(file)
-        found: Any = getattr(module, attribute, None)
-        if not callable(found) or getattr(found, "__module__", "") != module.__name__:
-            raise refusal(self._model, "logits_processor", _EXPECTED, f"'{name}'")
+        found = self._found.get(name)
+        if found is None:
+            raise refusal(self._model, _FIELD, self._expected(name), f"'{name}'")
         if not isinstance(found, type):
-            return cast(LogitsCall, found)
+            return found
         try:
-            made = found()
+            made: object = found()
+            if not callable(made):
+                raise TypeError(f"a {found.__name__} cannot be called")
         except BaseException as error:
-            raise self._failure(name, error) from error
-        if not callable(made):
-            raise refusal(self._model, "logits_processor", _EXPECTED, f"'{name}'")
+            raise ServeError(
+                Code.MODEL_FAILED,
+                f"Model '{self._model}': the logits processor '{name}' cannot be made: {named(error)}",
+            ) from error
         return cast(LogitsCall, made)
 
-    def _is_plain(self, file: str) -> bool:
-        """Is it the name of a Python file that lies in the folder itself?"""
-        is_name = file.endswith(".py") and "/" not in file and "\\" not in file and file[:-3].isidentifier()
-        return is_name and (self._folder / file).is_file()
+    def _expected(self, name: str) -> str:
+        if not self._found:
+            return "none: this model has no processors, which its parameter 'logits_processors' would name"
+        meant = near(name, self._found)
+        hint = f"; did you mean '{meant}'?" if meant else ""
+        return f"one of the model's: {', '.join(list(self._found)[:_SHOWN])}{hint}"
 
-    def _run(self, file: str) -> ModuleType:
-        spec = spec_from_file_location(f"trivium_logits_{file[:-3]}", self._folder / file)
-        assert spec is not None, "the name of a Python file"
-        assert spec.loader is not None, "the same"
-        module = module_from_spec(spec)
-        sys.modules[module.__name__] = module
-        try:
-            spec.loader.exec_module(module)
-        except BaseException as error:
-            del sys.modules[module.__name__]
-            raise self._failure(file, error) from error
-        self._modules[file] = module
-        return module
 
-    def _failure(self, name: str, error: BaseException) -> ServeError:
-        return ServeError(
-            Code.MODEL_FAILED,
-            f"Model '{self._model}': the logits processor '{name}' cannot be made: {type(error).__name__}: {error}",
-        )
+def load_processors(model: str, named: Mapping[str, str], folder: Path, code: FolderCode) -> LogitsProcessors:
+    """Run the files of the processors that a model's parameters name. UNSUPPORTED where its folder is not trusted,
+    LOAD_FAILED for one that is not there.
+    """
+    modules = {file: code.run(folder / file) for file in dict.fromkeys(map(_file, named.values()))}
+    found: dict[str, LogitsCall] = {}
+    for name, place in named.items():
+        module = modules[_file(place)]
+        made = getattr(module, place.partition(":")[2], None)
+        if not callable(made):
+            raise ServeError(
+                Code.LOAD_FAILED,
+                f"Model '{model}': its logits processor '{name}' is {place}, and {folder / _file(place)} has no such "
+                "class or function. Correct its parameter 'logits_processors'.",
+            )
+        found[name] = made
+    return LogitsProcessors(model, found)
+
+
+def _file(place: str) -> str:
+    return place.partition(":")[0]

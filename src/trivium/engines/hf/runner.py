@@ -20,7 +20,7 @@ from trivium.engines.hf.requests import GenerationLimits, judge, refusal
 from trivium.engines.hf.sampling import TokenSampler
 from trivium.engines.hf.sequences import GenerationRequest, SequenceState
 from trivium.engines.hf.texts import PromptReader
-from trivium.types.errors import Code, ServeError, frameless
+from trivium.types.errors import Code, ServeError, frameless, named
 from trivium.types.generation import Generate
 from trivium.types.interfaces import StepOutlet, StepReport
 from trivium.types.operations import Infer
@@ -255,8 +255,7 @@ class RollingRunner:
         except BaseException as error:  # a panic of Rust is no Exception
             return ServeError(
                 Code.MODEL_FAILED,
-                f"Model '{self._limits.model}': token {token.id} cannot be read as text: "
-                f"{type(error).__name__}: {error}",
+                f"Model '{self._limits.model}': token {token.id} cannot be read as text: {named(error)}",
             )
         if sequence.answer.finish is not None:
             slot = sequence.request.leave(sequence)

@@ -20,7 +20,7 @@ from trivium.engines.hf.draws import draw
 from trivium.engines.hf.processors import LogitsCall
 from trivium.engines.hf.requests import is_greedy
 from trivium.engines.hf.token_counts import TokenCounts, uses_counts
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, named
 from trivium.types.generation import Sampling
 
 _ALL = 2.0  # a part of the shares that rounding does not reach
@@ -301,7 +301,8 @@ def _process(
         scores[row] = made[0]
     except BaseException as error:
         return ServeError(
-            Code.MODEL_FAILED, f"The logits processor '{name}' failed: {type(error).__name__}: {error}"
+            Code.MODEL_FAILED,
+            f"The logits processor '{name}' failed: {named(error)}",
         )
     return None
 

@@ -18,7 +18,7 @@ from trivium.engines.hf.prompts import (
 )
 from trivium.engines.hf.text_roads_policy import TextRoad, most_long, road
 from trivium.machine.helper_process import EndOfWork, HelperLane, HelperProcess, WorkEnded
-from trivium.types.errors import Code, ServeError, frameless
+from trivium.types.errors import Code, ServeError, frameless, said_by
 from trivium.types.generation import Generate
 from trivium.types.running import ItemId
 from trivium_child.vital import VitalThread
@@ -200,7 +200,7 @@ class _PromptsBeside(_Prompts):
             raise ended_early(self._model, unread.generate, ended) from ended
         except OSError as error:
             raise ServeError(
-                Code.MODEL_FAILED, f"Model '{self._model}': {unreadable(unread.generate)}: {error}."
+                Code.MODEL_FAILED, f"Model '{self._model}': {unreadable(unread.generate)}: {said_by(error)}."
             ) from error
         return from_work(told)
 

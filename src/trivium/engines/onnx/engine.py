@@ -16,7 +16,7 @@ from trivium.codecs.batched_runner import BatchedRunner, Called
 from trivium.engines.onnx.options import register_operators, run_options, session_options, unknown_parameters
 from trivium.engines.onnx.providers import execution_providers, lacking
 from trivium.types.datatype import Array, DataType
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, said_by
 from trivium.types.payload import PayloadKind, Tensor, Tensors
 from trivium.types.running import Placement
 from trivium.types.schedules import Sequence as SequenceRules
@@ -137,7 +137,7 @@ def _session(spec: ModelSpec, options: Any, providers: Sequence[object]) -> "onn
         return _runtime().InferenceSession(str(path), options, providers=list(providers))
     except Exception as error:
         raise ServeError(
-            Code.LOAD_FAILED, f"Model '{spec.name}': ONNX Runtime cannot open {path}: {error}"
+            Code.LOAD_FAILED, f"Model '{spec.name}': ONNX Runtime cannot open {path}: {said_by(error)}"
         ) from error
 
 

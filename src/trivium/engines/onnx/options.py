@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from trivium.engines.onnx.providers import ACCELERATORS, CUDA_OPTIONS
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, said_by
 from trivium.types.spec import ModelSpec
 
 SHRINKS = "memory.enable_memory_arena_shrinkage"
@@ -102,8 +102,8 @@ def register_operators(options: Any, spec: ModelSpec) -> Any:
         place = spec.origin.get(f"parameters[{OPERATORS}]", "as read")
         raise ServeError(
             Code.LOAD_FAILED,
-            f"Model '{spec.name}': ONNX Runtime cannot load the library of operators {path} ({place}): {error}. Give "
-            "one that was built for this ONNX Runtime and this machine.",
+            f"Model '{spec.name}': ONNX Runtime cannot load the library of operators {path} ({place}): "
+            f"{said_by(error)}. Give one that was built for this ONNX Runtime and this machine.",
         ) from error
     return options
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from trivium.engines.torch.arrays import datatype_of
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, said_by
 from trivium.types.spec import ModelFacts, ModelSpec, TensorSpec
 
 _TREE = "the file does not tell its inputs as tensors by name: they are a tree, or no tensors"
@@ -22,7 +22,8 @@ def exported_facts(torch: Any, spec: ModelSpec, notes: tuple[str, ...]) -> Model
         program = torch.export.load(str(path))
     except Exception as error:
         raise ServeError(
-            Code.LOAD_FAILED, f"Model '{spec.name}': PyTorch {torch.__version__} cannot open {path}: {error}"
+            Code.LOAD_FAILED,
+            f"Model '{spec.name}': PyTorch {torch.__version__} cannot open {path}: {said_by(error)}",
         ) from error
     nodes = {node.name: node for node in program.graph.nodes}
     given = [str(name) for name in program.graph_signature.user_inputs]

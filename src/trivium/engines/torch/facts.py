@@ -12,7 +12,7 @@ from trivium.engines.torch.arrays import datatype_of
 from trivium.engines.torch.call import Argument, arguments_of, choose, flatten
 from trivium.engines.torch.exported_facts import exported_facts
 from trivium.engines.torch.module_file import look_into
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, said_by
 from trivium.types.spec import ModelFacts, ModelSpec, TensorSpec
 
 SCRIPTED = (
@@ -42,7 +42,8 @@ def facts(torch: Any, spec: ModelSpec, notes: tuple[str, ...]) -> ModelFacts:
         module = torch.jit.load(str(path), map_location="cpu", _restore_shapes=True).eval()
     except Exception as error:
         raise ServeError(
-            Code.LOAD_FAILED, f"Model '{spec.name}': PyTorch {torch.__version__} cannot open {path}: {error}"
+            Code.LOAD_FAILED,
+            f"Model '{spec.name}': PyTorch {torch.__version__} cannot open {path}: {said_by(error)}",
         ) from error
     arguments = arguments_of(module)
     inputs = _inputs(module, arguments)

@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 from trivium.engines.torch.archives import ArchiveKind, kind_of, names_in, unsafe
 from trivium.engines.torch.programs import ExportedProgram, of_compiled, of_exported, of_script
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, said_by
 from trivium.types.running import Placement
 from trivium.types.spec import Device, ModelSpec
 
@@ -121,7 +121,7 @@ def _load(torch: Any, spec: ModelSpec, path: Path, device: Any) -> ExportedProgr
     except Exception as error:
         raise ServeError(
             Code.LOAD_FAILED,
-            f"Model '{spec.name}': PyTorch {torch.__version__} cannot open {path}: {error}",
+            f"Model '{spec.name}': PyTorch {torch.__version__} cannot open {path}: {said_by(error)}",
         ) from error
     if not hasattr(module, "forward"):
         raise _no_module(spec, path, "its module has no method forward")

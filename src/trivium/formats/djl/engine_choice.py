@@ -4,11 +4,11 @@ Source: spec sheet `djl`, sections 2.5, 8.2 and 8.7. A key without whose effect 
 model could not work is an error with a way out.
 """
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from trivium.codecs.near_names import near
 from trivium.dialects.djl.detection import Detected, detect, find_file
 from trivium.dialects.djl.engines import NAMES, PYTHON, SPELLINGS, DjlEngine, served_names
 from trivium.dialects.djl.handlers import HandlerKind, is_asynchronous, kind_of, names_of
@@ -184,8 +184,8 @@ def _check_entry(settings: DjlSettings, folder: DjlModelFolder, entry: str) -> b
     except (OSError, ValueError):
         pass
     files = sorted(name for name in folder.files if name.endswith(".py"))
-    near = difflib.get_close_matches(PurePosixPath(entry).name, files, n=1, cutoff=0.0)
-    hint = f"Did you mean {near[0]}?" if near else "Add the file."
+    meant = near(PurePosixPath(entry).name, files, 0.0)
+    hint = f"Did you mean {meant}?" if meant else "Add the file."
     settings.fault(_ENTRY, f"no file {entry} in {folder.path}", "a file of the folder, or a module", hint)
     return False
 
@@ -196,8 +196,8 @@ def _check_function(settings: DjlSettings, folder: DjlModelFolder, entry: str, f
     names = names_of(folder.text(file)) if file else None
     if names is None or function in names:
         return
-    near = difflib.get_close_matches(function, sorted(names), n=1)
-    hint = f"Did you mean {near[0]}?" if near else f"Define {function}(inputs) there, or name the function."
+    meant = near(function, sorted(names))
+    hint = f"Did you mean {meant}?" if meant else f"Define {function}(inputs) there, or name the function."
     settings.fault(_FUNCTION, f"{file} has no function {function}", "a function of that file", hint)
 
 
@@ -235,5 +235,5 @@ def _check_model_id(settings: DjlSettings) -> None:
 def _way_out(engine: DjlEngine | None, name: str) -> str:
     if engine is not None:
         return engine.way_out
-    near = difflib.get_close_matches(name, SPELLINGS, n=1)
-    return f"Did you mean {near[0]}?" if near else "Write one of them."
+    meant = near(name, SPELLINGS)
+    return f"Did you mean {meant}?" if meant else "Write one of them."

@@ -20,6 +20,7 @@ _BATCH, _ENTRY, _MODEL_ID = "option.rolling_batch", "option.entryPoint", "option
 _TRUST, _DTYPE, _FORMATTER, _TGI = (
     f"option.{name}" for name in ("trust_remote_code", "dtype", "output_formatter", "tgi_compat")
 )
+_PROCESSORS = "option.logits_processors"
 _TENSOR = "option.tensor_parallel_degree"
 _BUILT_IN = ("djl_python.huggingface", "djl_python.deepspeed", "djl_python.lmi_vllm.vllm_async_service")
 """DJL's handlers of language models whose models the engine serves."""
@@ -187,6 +188,9 @@ def _parameters(settings: DjlSettings) -> Mapping[str, Setting[str]]:
         if settings.text([key]).value:
             switch = settings.switch(key)
             found[name] = Setting(str(switch.value).lower(), switch.origin)
+    processors = settings.text([_PROCESSORS])
+    if processors.value:
+        found["logits_processors"] = processors
     formatter = settings.text([_FORMATTER])
     if formatter.value:
         if formatter.value.lower() not in _FORMATTERS:

@@ -11,6 +11,7 @@ from trivium.dialects.djl.engines import DjlEngine, EngineOption
 from trivium.dialects.djl.settings import DjlSettings, Setting
 from trivium.dialects.djl.values import FORMS, ValueType
 from trivium.formats.djl.folder import DjlModelFolder
+from trivium.types.errors import said_by
 from trivium.types.spec import Device, InstanceGroup
 
 _LIBRARY = "option.customOpLibrary"
@@ -67,7 +68,9 @@ def _library(settings: DjlSettings, folder: DjlModelFolder) -> dict[str, Setting
                 _LIBRARY, f"no file {folder.path / path}", expected, "Add the library, or correct the path."
             )
     except (OSError, ValueError) as error:
-        settings.fault(_LIBRARY, f"{_LIBRARY}={written.value[:80]!r}: {error}", expected, "Correct the path.")
+        settings.fault(
+            _LIBRARY, f"{_LIBRARY}={written.value[:80]!r}: {said_by(error)}", expected, "Correct the path."
+        )
     return {"custom_op_library": written}
 
 

@@ -4,11 +4,11 @@ The definition is judged by `dialects/djl/workflows`; this adds what takes the d
 functions are there. Source: spec sheet `djl`, sections 2.2 and 6.
 """
 
-import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from trivium.codecs.near_names import near
 from trivium.dialects.djl.handlers import counts_of
 from trivium.dialects.djl.judging import KNOWN
 from trivium.dialects.djl.model_urls import DEFINITIONS
@@ -178,9 +178,9 @@ def _check_functions(text: WorkflowText, workflow: Workflow, folder: DjlModelFol
 def _check_module(text: WorkflowText, place: tuple[str, str], module: str, folder: DjlModelFolder) -> None:
     """Refuse a module that looks like a file of the folder, and is none; another may be installed."""
     there = sorted(name.removesuffix(".py") for name in folder.files if name.endswith(".py"))
-    near = difflib.get_close_matches(module, there, 1)
-    if near or module.endswith(".py"):
-        hint = f"Did you mean {near[0]}?" if near else "Leave out the .py."
+    meant = near(module, there)
+    if meant or module.endswith(".py"):
+        hint = f"Did you mean {meant}?" if meant else "Leave out the .py."
         text.fault(place, f"no module {module} in {folder.path}", "a module of the folder", hint)
 
 

@@ -155,7 +155,8 @@ class LanguageModel:
         self._context(settings, made, (longest or TOKENS) + (most or TOKENS))
         for name in ("PREFILL_CHUNK", "THREADS"):
             self._put(name.lower(), *settings.number(name))
-        self._put("trust_remote_code", *settings.text("TRUST_REMOTE_CODE"))
+        for name in ("TRUST_REMOTE_CODE", "LOGITS_PROCESSORS"):
+            self._put(name.lower(), *settings.text(name))
         self._put("end_of_stream_token", *settings.text("END_OF_STREAM_TOKEN", END_OF_STREAM))
         text, origin = settings.text("DTYPE")
         if text.removeprefix("torch.").lower() in DTYPES:

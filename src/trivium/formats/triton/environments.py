@@ -15,6 +15,7 @@ from pathlib import Path
 from trivium.dialects.triton.config_text import ConfigText
 from trivium.files import open_file
 from trivium.formats.triton.folder import TritonModelFolder
+from trivium.types.errors import said_by
 from trivium.types.findings import Finding
 
 ENVIRONMENT = "EXECUTION_ENV_PATH"
@@ -73,7 +74,7 @@ def _folder_of(path: Path, scratch: Path | None) -> Path | str:
             return "which is an archive, and there is no scratch folder to unpack it in"
         return _unpacked(path, scratch)
     except (OSError, EOFError, tarfile.TarError) as error:
-        return f"which cannot be unpacked: {error}"
+        return f"which cannot be unpacked: {said_by(error)}"
 
 
 def _unpacked(archive: Path, scratch: Path) -> Path:

@@ -4,10 +4,10 @@ Decides the order of the steps: look, read, check, complete, translate. A model 
 with all its faults, and its neighbours load.
 """
 
-import difflib
 from dataclasses import replace
 from pathlib import Path
 
+from trivium.codecs.near_names import near
 from trivium.codecs.visible_text import visible
 from trivium.dialects.triton.backends import Backend, choose_backend
 from trivium.dialects.triton.batch_shapes import check_batch_shapes
@@ -161,11 +161,11 @@ def _specs(
 
 
 def _no_model(folder: TritonModelFolder) -> Finding:
-    near = difflib.get_close_matches(CONFIG, folder.names, n=1)
+    meant = near(CONFIG, folder.names)
     there = ", ".join(folder.names) or "nothing"
     found = f"neither {CONFIG} nor a version folder with a known model file; the folder has {there}"
     expected = f"{CONFIG}, or 1/model.onnx"
-    hint = f"Rename {near[0]} to {CONFIG}." if near else "Add one of them, or move the folder elsewhere."
+    hint = f"Rename {meant} to {CONFIG}." if meant else "Add one of them, or move the folder elsewhere."
     return Finding(Severity.ERROR, str(folder.path), None, "", found, expected, hint)
 
 

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from trivium.codecs.compression import CODINGS
+from trivium.codecs.credentials import AUTHORIZATION, AUTHORIZATION_HEADER, TWICE
 
-INTERNAL, UNIMPLEMENTED = 13, 12
+INTERNAL, UNIMPLEMENTED, UNAUTHENTICATED = 13, 12, 16
 
 _UNITS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
 _MOST_DIGITS = 8
@@ -43,7 +44,7 @@ def read_head(headers: Sequence[tuple[bytes, bytes]]) -> RpcHead:
     """The head that these headers are; never raises."""
     fields: dict[bytes, bytes] = {}
     metadata: dict[str, str] = {}
-    is_pseudo_over = False
+    is_pseudo_over, keys = False, 0
     for name, value in headers:
         if name[:1] == b":":
             if is_pseudo_over or name not in _PSEUDO or name in fields:
@@ -58,9 +59,13 @@ def read_head(headers: Sequence[tuple[bytes, bytes]]) -> RpcHead:
         if name in _OWN:
             fields[name] = value
         else:
+            keys += name == AUTHORIZATION_HEADER
             _keep(metadata, name, value)
     if not {b":method", b":scheme", b":path"} <= fields.keys():
         return RpcHead(malformed="one of :method, :scheme and :path is not there")
+    if keys > 1:
+        path = fields[b":path"].decode("latin-1")
+        return RpcHead(path, code=UNAUTHENTICATED, details=f"The metadata {AUTHORIZATION!r} {TWICE}")
     return _judged(fields, metadata)
 
 
@@ -75,13 +80,14 @@ def _what_is_wrong(name: bytes, value: bytes) -> str:
 
 
 def _keep(metadata: dict[str, str], name: bytes, value: bytes) -> None:
-    """Text alone; the last of several of one name."""
+    """Text alone; several of one name are joined, as over HTTP."""
     if name.endswith(b"-bin"):
         return
     try:
-        metadata[name.decode()] = value.decode()
+        key, text = name.decode(), value.decode()
     except UnicodeDecodeError:
         return
+    metadata[key] = f"{metadata[key]}, {text}" if key in metadata else text
 
 
 def _judged(fields: Mapping[bytes, bytes], metadata: Mapping[str, str]) -> RpcHead:

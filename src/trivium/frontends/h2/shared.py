@@ -11,11 +11,12 @@ from trivium.codecs.compression import Inflater
 from trivium.frontends.h2.frames import MOST_STREAM
 from trivium.frontends.h2.rpc_head import RpcHead
 from trivium.frontends.h2.state import RESOURCE_EXHAUSTED, GrpcState, RpcMethod
-from trivium.frontends.shares import AddressUse, has_room, share_of
+from trivium.frontends.shares import AddressUse, has_room
 from trivium.frontends.turns import Offload, TurnQueue
 from trivium.types.access import AccessScope
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import ALLOW_ALL
+from trivium.types.shares import share_of
 from trivium.types.wire import RpcAnswer, RpcCall
 
 _TOO_MANY = RpcAnswer(code=RESOURCE_EXHAUSTED, details="Concurrent RPC limit exceeded!")  # grpcio's words

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from trivium.codecs.credentials import AUTHORIZATION
 from trivium.config.options import ServerConfig
 from trivium.core.unread_answers import UnreadAnswers
 from trivium.frontends.access_log import AnswerLog
@@ -29,8 +30,6 @@ _DENIED = {Code.UNAUTHENTICATED: UNAUTHENTICATED, Code.FORBIDDEN: PERMISSION_DEN
 LAST_RESORT = RpcAnswer(
     code=INTERNAL, details="The server failed at this call by a fault of its own; see its log."
 )
-KEY = "authorization"
-"""The metadata in which a key comes."""
 
 GOING_DOWN = "The server is going down. Send the request elsewhere, or again later."
 
@@ -244,9 +243,9 @@ class GrpcState:
 
     def without_key(self, metadata: Mapping[str, str]) -> Mapping[str, str]:
         """Return what a protocol may see of a call's metadata: who runs a model has no business with keys."""
-        if self.authorizer is ALLOW_ALL or KEY not in metadata:
+        if self.authorizer is ALLOW_ALL or AUTHORIZATION not in metadata:
             return metadata
-        return {name: value for name, value in metadata.items() if name != KEY}
+        return {name: value for name, value in metadata.items() if name != AUTHORIZATION}
 
     def refuse(self, call: RpcCall, error: Exception) -> RpcAnswer:
         """An error in the protocol's form. What is no ServeError is our own fault: logged, and INTERNAL."""

@@ -8,6 +8,7 @@ and the connection is closed.
 from typing import Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from trivium.frontends.access_log import AccessLine, AnswerLog
 from trivium.frontends.http.request import Request
@@ -16,7 +17,7 @@ from trivium.frontends.refusals import LAST_RESORT, refusal_of
 from trivium.frontends.shares import AddressUse
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Encoder, Ticket
-from trivium.types.operations import Operation, ResponsePart
+from trivium.types.operations import Defer, Operation, ResponsePart
 from trivium.types.wire import NOTHING_YET, Body, CostlyAnswer, HttpAnswer
 
 _CUT = ServeError(Code.CANCELLED, "the answer cannot be sent any further.")
@@ -116,6 +117,8 @@ class Exchange(Struct, eq=False):
 
     def _submit(self, operation: Operation, encoder: Encoder) -> None:
         self._encoder = encoder
+        if operation.__class__ is Defer:
+            operation = replace(operation, client=self._outlet.use.address)
         ticket = self._site.core.submit(operation, self._take)
         if not self.is_over:
             self.ticket = ticket

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from trivium.codecs.credentials import AUTHORIZATION_HEADER, TWICE
 from trivium.frontends.http.state import HttpState
 from trivium.frontends.limits import SMALL_BODY
 from trivium.frontends.refusals import HttpRefusal, malformed
@@ -32,13 +33,13 @@ _ANY, _MANAGE = (
 )  # looking a member up in its class takes ten times as long (Python 3.11)
 _METHODS = {name.encode(): name for name in ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")}
 _METHODS[b"HEAD"] = "GET"  # RFC 9110 9.3.2: the same answer, its body unsent
-_SINGLETONS = frozenset({b"host", b"content-length", b"content-type", b"authorization", b"expect"})
+_SINGLETONS = frozenset({b"host", b"content-length", b"content-type", AUTHORIZATION_HEADER, b"expect"})
 
 
 def join_repeated(headers: dict[bytes, bytes], name: bytes, value: bytes) -> None:
     """Take in a field that is there already: a list goes on (RFC 9110 5.3), a singleton is refused."""
     if name in _SINGLETONS:
-        raise malformed(f"the header {name.decode('latin-1')} came twice; send it once.")
+        raise malformed(f"the header {name.decode('latin-1')} {TWICE}")
     headers[name] += b", " + value
 
 
@@ -311,8 +312,8 @@ class Request(Struct, eq=False):
     def _hide_key(self) -> None:
         """Take the key off the head: who runs a model has no business with keys."""
         head = self.head
-        if (key := head.headers.pop(b"authorization", None)) is not None:
-            self._shown = Head(head.method, head.path, "", {b"authorization": key})
+        if (key := head.headers.pop(AUTHORIZATION_HEADER, None)) is not None:
+            self._shown = Head(head.method, head.path, "", {AUTHORIZATION_HEADER: key})
 
     def is_let_in(self) -> bool:
         """Return whether the same head would be let in now: a key may have expired meanwhile, or be gone."""

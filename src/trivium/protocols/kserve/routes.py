@@ -7,9 +7,9 @@ needs, in `find_target` and in the table `ENDPOINTS`; tests hold the two against
 """
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from enum import StrEnum
 
+from trivium.codecs.near_names import LONGEST, nearest
 from trivium.codecs.path_segments import LONGEST_SHOWN, decoded, quoted
 from trivium.dialects.triton import request_reasons
 from trivium.protocols.kserve.errors import WireRefusal
@@ -219,9 +219,10 @@ def _unknown(head: Head) -> ServeError:
     path = head.path[:LONGEST_SHOWN]
     segments = path.split("/")
     model = segments[3] if segments[1:3] == ["v2", "models"] and len(segments) > 3 else ""
-    routes = [f"/v2/models/{model or 'MODEL'}{end}" for end in _MODEL_PATHS]
-    near = get_close_matches(path, (*_SERVER_PATHS, *routes), n=3, cutoff=0.0)
+    model = model if 0 < len(model) < LONGEST // 2 else "MODEL"
+    routes = [f"/v2/models/{model}{end}" for end in _MODEL_PATHS]
+    close = nearest(path, (*_SERVER_PATHS, *routes), 3, 0.0)
     return ServeError(
         Code.NOT_FOUND,
-        f"There is no route {quoted(head.path)}. Routes near it: {', '.join(near)}.",
+        f"There is no route {quoted(head.path)}. Routes near it: {', '.join(close)}.",
     )

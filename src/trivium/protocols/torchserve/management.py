@@ -40,6 +40,7 @@ from trivium.types.operations import (
     Unregister,
 )
 from trivium.types.payload import Raw
+from trivium.types.registered_names import unfit_name
 from trivium.types.sources import ModelSource, SourceSetting
 from trivium.types.spec import Origin
 from trivium.types.wire import Body, Head, Target
@@ -115,10 +116,9 @@ def register(given: TorchServeParameters, options: ManagementOptions, waits: boo
     url = given.text("url")
     if not given.has("url"):
         raise missing("url", "Give the name of a model in the store, such as url=model.mar.")
-    if not given.text("model_name").isprintable():
-        raise invalid(
-            "Invalid model_name.", "It has characters that cannot be printed. Give one without them."
-        )
+    name = given.text("model_name")
+    if name and (why := unfit_name(name)):
+        raise invalid("Invalid model_name.", f"It {why}. Give another one.")
     runtime = given.text("runtime")
     if runtime and runtime.lower() not in _RUNTIMES:
         raise invalid(f"Invalid RuntimeType value: {runtime[:80]}", "Give python, or leave it out.")

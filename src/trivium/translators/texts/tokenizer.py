@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from trivium.codecs.text_growth_policy import growth
 from trivium.translators.arguments import MOST_PADDING, MOST_TOKENS, TokenizerArguments
 from trivium.translators.files import file_in, read_file, read_json, refusal, text_of
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, said_by
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
@@ -307,7 +307,7 @@ def _guarded(call: Callable[[], Made]) -> Made:
     except (KeyboardInterrupt, SystemExit, MemoryError, ServeError):
         raise
     except BaseException as error:  # a panic of Rust is no Exception
-        raise ValueError(str(error)[:300] or type(error).__name__) from error
+        raise ValueError(said_by(error)[:300] or type(error).__name__) from error
 
 
 def _model_max_length(config: dict[str, Any]) -> int:

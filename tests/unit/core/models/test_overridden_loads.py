@@ -107,7 +107,8 @@ def test_what_finds_no_room_is_refused_and_leaves_nothing(tmp_path):
             await stage.start()
             error = await refusal(stage.server.execute(Load("m", "much")))
             assert error.code is Code.LOAD_FAILED
-            assert f"cannot be written to {scratch}" in error.message
+            assert "cannot be written" in error.message
+            assert str(scratch) not in error.message
             assert os.strerror(errno.ENOSPC) in error.message
             assert list(scratch.iterdir()) == []
             assert await stage.stamp() == 1

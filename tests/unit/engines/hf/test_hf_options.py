@@ -27,9 +27,11 @@ def test_what_is_said_is_taken():
             dtype="BF16",
             threads="2",
             trust_remote_code="True",
+            logits_processors="even = own.py:Even; odd=own.py:odd;",
         )
     )
-    assert found == GenerationOptions(8, 64, 128, "bf16", 2, True)
+    named = {"even": "own.py:Even", "odd": "own.py:odd"}
+    assert found == GenerationOptions(8, 64, 128, "bf16", 2, True, named)
 
 
 @pytest.mark.parametrize(
@@ -38,6 +40,18 @@ def test_what_is_said_is_taken():
         *(("slots", value) for value in ("0", "-1", "many", "1.5", "", "1025", "9" * 5000, "²")),
         *(("prefill_chunk", "0"), ("max_context", "1"), ("threads", "10000")),
         *(("dtype", "int8"), ("trust_remote_code", "maybe")),
+        *(
+            ("logits_processors", value)
+            for value in (
+                *("own.py:Even", "even=own.py", "even=../own.py:Even", "even=a/own.py:Even", "even=own:Even"),
+                *(
+                    "even=own.py:Even;even=own.py:Odd",
+                    "even=own.py:os.system",
+                    "a b=own.py:Even",
+                    "=own.py:E",
+                ),
+            )
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_with_its_name_and_place(name, value):

@@ -48,6 +48,7 @@ def test_a_folder_is_read_with_the_line_of_each_value(tmp_path: Path) -> None:
         "option.max_model_len=1024",
         "option.dtype=bfloat16",
         "option.trust_remote_code=true",
+        "option.logits_processors=even=own.py:Even;odd=own.py:Odd",
         "option.output_formatter=jsonlines",
         "option.tgi_compat=true",
     )
@@ -61,6 +62,7 @@ def test_a_folder_is_read_with_the_line_of_each_value(tmp_path: Path) -> None:
         "max_context": "1024",
         "dtype": "bf16",
         "trust_remote_code": "true",
+        "logits_processors": "even=own.py:Even;odd=own.py:Odd",
         "tgi_compat": "true",
         "output_formatter": "jsonlines",
     }

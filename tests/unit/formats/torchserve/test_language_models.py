@@ -192,9 +192,17 @@ def test_code_of_the_folder_is_trusted_by_the_file(tmp_path: Path) -> None:
     spec, (fault,) = read(checkpoint(folder(tmp_path / "a"), config))
     assert spec is None
     assert "handler.trust_remote_code: true" in str(fault)
-    spec, said = read(checkpoint(folder(tmp_path / "b", "handler:\n  trust_remote_code: true\n"), config))
+    spec, said = read(
+        checkpoint(
+            folder(
+                tmp_path / "b", "handler:\n  trust_remote_code: true\n  logits_processors: even=own.py:Even\n"
+            ),
+            config,
+        )
+    )
     assert spec is not None, said
     assert spec.parameters["trust_remote_code"] == "true"
+    assert spec.parameters["logits_processors"] == "even=own.py:Even"
 
 
 def test_the_manual_has_every_setting() -> None:

@@ -2,7 +2,14 @@
 
 import pytest
 
-from trivium.frontends.h2.rpc_head import INTERNAL, UNIMPLEMENTED, RpcHead, read_head, read_timeout
+from trivium.frontends.h2.rpc_head import (
+    INTERNAL,
+    UNAUTHENTICATED,
+    UNIMPLEMENTED,
+    RpcHead,
+    read_head,
+    read_timeout,
+)
 
 Headers = list[tuple[bytes, bytes]]
 PLAIN: Headers = [
@@ -38,9 +45,18 @@ def test_everything_that_a_call_may_say() -> None:
         (b"key-bin", b"AAE"),
         (b"other", b"\xff"),
     )
-    assert head.metadata == {"user-agent": "grpc-python", "key": "ü"}
+    assert head.metadata == {"user-agent": "grpc-python", "key": "first, ü"}
     assert (head.timeout, head.coding, head.accepts) == (1.5, "gzip", {"identity", "deflate", "gzip"})
     assert (head.malformed, head.http, head.code) == ("", 200, 0)
+
+
+@pytest.mark.parametrize("second", [b"Bearer good", b"Bearer other", b"", b"\xff"])
+def test_a_key_comes_once(second: bytes) -> None:
+    for pair in ((b"Bearer good", second), (second, b"Bearer good")):
+        head = with_(*((b"authorization", value) for value in pair))
+        assert (head.code, head.metadata) == (UNAUTHENTICATED, {})
+        assert "came twice" in head.details
+    assert with_((b"authorization", b"Bearer good")).metadata == {"authorization": "Bearer good"}
 
 
 @pytest.mark.parametrize("kind", [b"application/grpc+proto", b"application/grpc;charset=utf-8"])

@@ -1,0 +1,24 @@
+"""Command lines of Python programs. The current folder is on the path of none: what lies there by chance, or by malice,
+under the name of a module is neither run nor in the way.
+"""
+
+import sys
+
+
+def own_module(module: str, *words: str, python: str = sys.executable) -> tuple[str, ...]:
+    """Return the command that runs a module under this program's own interpreter, which is 3.11 or newer."""
+    return (python, "-P", "-m", module, *words)
+
+
+def isolated_module(python: str, module: str, *words: str) -> tuple[str, ...]:
+    """Return the command that runs a module under any interpreter, from 3.8 on, which does not know -P: without
+    variables of Python's and packages of the user's. What it prints comes at once.
+    """
+    return (python, "-I", "-u", "-m", module, *words)
+
+
+def program_text(python: str, text: str) -> tuple[str, ...]:
+    """Return the command that runs a short program as any program of this user's would run, but for the current
+    folder.
+    """
+    return (python, "-c", f"import sys\nsys.path[:] = [one for one in sys.path if one]\n{text}")
