@@ -7,7 +7,7 @@ from pathlib import Path
 
 from trivium.codecs.visible_text import visible
 from trivium.files import oddity
-from trivium.types.errors import ConfigError
+from trivium.types.errors import ConfigError, frameless
 from trivium.types.findings import Finding, Severity
 from trivium.types.spec import InvalidModel, ModelSpec, ReadResult
 
@@ -34,7 +34,7 @@ def read_each(
                 InvalidModel(visible(name_of(place)), place, tuple(map(_written, error.findings)))
             )
         except OSError as error:
-            unreadable.append(unopened(visible(name_of(place)), place, error))
+            unreadable.append(unopened(visible(name_of(place)), place, frameless(error)))
         except Exception as error:
             log.exception("reading %s failed", visible(str(place)))
             found_text = f"reading it failed: {type(error).__name__}: {error}"

@@ -15,7 +15,7 @@ from trivium.core.instances.pool import InstanceSlot, Pool
 from trivium.core.instances.scaler_policy import GroupView, decide
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, anew, frameless, noted
 from trivium.types.interfaces import Clock, Instance, Port
 from trivium.types.running import InstanceId, ItemId, Placement
 from trivium.types.spec import MOST_INSTANCES, Device, InstanceGroup, Isolation, Limits
@@ -167,7 +167,7 @@ class Scaler:
         """Wait until every group has a number of instances within its bounds. Raises what keeps one from opening."""
         while not all(map(_is_within, self._groups)):
             if self._last_failure is not None:
-                raise self._last_failure
+                raise anew(self._last_failure)
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._size_waiters.append(waiter)
             await waiter
@@ -264,7 +264,7 @@ class Scaler:
         for result in results:
             if isinstance(result, BaseException):
                 await self.close()
-                raise result
+                raise anew(result)
         self.review()
 
     def review(self) -> None:
@@ -328,7 +328,7 @@ class Scaler:
         try:
             await self._open(group, placement)
         except Exception as cause:
-            error = cause if isinstance(cause, ServeError) else _own_fault(placement, cause)
+            error = frameless(cause) if isinstance(cause, ServeError) else _own_fault(placement, noted(cause))
             self._note_failure(group)
             self._last_failure, self._trouble = error, error.message
             log.error("instance %s did not open: %s", placement.name, error.message)

@@ -27,7 +27,7 @@ from trivium.core.request import COMPLETED
 from trivium.types import reasons
 from trivium.types.core_config import CoreConfig, ModelControlMode
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ConfigError, ServeError
+from trivium.types.errors import Code, ConfigError, ServeError, anew, frameless
 from trivium.types.interfaces import Sink, Ticket
 from trivium.types.operations import (
     Broadcast,
@@ -124,7 +124,7 @@ class ModelControl:
     async def poll(self) -> None:
         """Look once, and follow what changed. Raises UNSUPPORTED where models do not follow their files."""
         if self._polling is None:
-            raise NOT_POLLED
+            raise anew(NOT_POLLED)
         await self._polling.poll()
 
     async def close(self) -> None:
@@ -138,9 +138,9 @@ class ModelControl:
 
     async def _part(self, operation: Change) -> ResponsePart:
         if not self._may_change():
-            raise GOING_DOWN
+            raise anew(GOING_DOWN)
         if not self._is_open:
-            raise NOT_BY_CLIENTS
+            raise anew(NOT_BY_CLIENTS)
         if isinstance(operation, Broadcast):
             model = self._registry.serving(operation.model, operation.version)
             return ResponsePart(payload=await model.broadcast(operation))
@@ -460,7 +460,7 @@ class LazyModels:
         try:
             self._check_room(request)
         except ServeError as error:
-            request.fail(error)
+            request.fail(frameless(error))
             return COMPLETED
         if waiting is None:
             self._waiting[name] = [request]

@@ -39,7 +39,7 @@ from trivium.types import reasons
 from trivium.types.buffers import Lease
 from trivium.types.debug_state import ModelDebugState, SequenceDebugState
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, anew, frameless
 from trivium.types.generation import Generated
 from trivium.types.interfaces import NO_OBSERVER, Check, Clock, RunObserver, Sink
 from trivium.types.metrics import Measurements
@@ -217,7 +217,7 @@ class ServedModel:
             else:
                 self._admit(item)
         except ServeError as error:
-            self._refuse(item, error)
+            self._refuse(item, frameless(error))
         return item
 
     def _admit(self, item: Item) -> None:
@@ -257,11 +257,11 @@ class ServedModel:
                 return
             try:
                 if isinstance(found, ServeError):
-                    raise found
+                    raise anew(found)
                 item.operation = found
                 self._admit(item)
             except ServeError as error:
-                self._refuse(item, error)
+                self._refuse(item, frameless(error))
 
         self._context.offload(lambda: self._adapter.read(infer), done)
 
@@ -286,7 +286,7 @@ class ServedModel:
         self._pool.start(number, [Item(item, infer, sink, self._clock.now(), self)])
         part = await done
         if part.error is not None:
-            raise part.error.with_traceback(None)
+            raise anew(part.error)
         return part.payload or Raw(())
 
     def _refuse(self, item: Item, error: ServeError) -> None:

@@ -14,7 +14,7 @@ from trivium.core.queueing.response_cache_policy import size_of as tensors_size
 from trivium.types import reasons
 from trivium.types.core_config import DeferredLimits
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, anew
 from trivium.types.generation import Generated
 from trivium.types.interfaces import Sink, Ticket
 from trivium.types.operations import Defer, Deferred, Fetch, Fetched, Infer, ResponsePart
@@ -79,7 +79,7 @@ class DeferredAnswers:
             answer.ticket = ticket
         if answer.parts and (error := answer.parts[0].error) is not None:
             self._drop(answer.token)
-            raise error
+            raise anew(error)
         return Deferred(answer.token)
 
     def fetch(self, operation: Fetch) -> Fetched:

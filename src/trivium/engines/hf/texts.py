@@ -13,7 +13,7 @@ from typing import Any
 
 from trivium.engines.hf.processors import LogitsProcessors
 from trivium.engines.hf.requests import GenerationLimits, beyond_context, refusal, sequences_per_prompt
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, frameless, noted
 from trivium.types.generation import Embeddings, Generate
 from trivium.types.running import ItemId
 
@@ -83,9 +83,9 @@ class PromptReader:
             try:
                 made = self._prepared(item, generate)
             except ServeError as error:
-                made = PreparedRequest(item, error=error)
+                made = PreparedRequest(item, error=frameless(error))
             except Exception as error:
-                made = PreparedRequest(item, error=self._unread(generate, error))
+                made = PreparedRequest(item, error=self._unread(generate, noted(error)))
             self._ready.put(made)
             self._wake()
 

@@ -14,7 +14,7 @@ from trivium.frontends.h2.state import ANSWERED, CANCELLED, ActiveCall, GrpcStat
 from trivium.frontends.shares import AddressUse
 from trivium.frontends.turns import Result
 from trivium.types.access import AccessScope
-from trivium.types.errors import ServeError
+from trivium.types.errors import ServeError, noted
 from trivium.types.interfaces import ALLOW_ALL, RpcEncoder, RpcProtocol, Ticket
 from trivium.types.operations import Operation, ResponsePart, changes_something
 from trivium.types.wire import CostlyRpcAnswer, RpcAnswer, RpcCall
@@ -88,7 +88,7 @@ class UnaryCall(ActiveCall):
                 return
             decoded = self._protocol.decode(call, message)
         except Exception as error:
-            self._finish(self._site.refuse(call, error))
+            self._finish(self._site.refuse(call, noted(error)))
             return
         self._submit(call, decoded)
 
@@ -113,7 +113,7 @@ class UnaryCall(ActiveCall):
                     return
             ticket = site.core.submit(operation, self._take)
         except Exception as error:
-            self._finish(site.refuse(call, error))
+            self._finish(site.refuse(call, noted(error)))
             return
         if not self._is_over:
             self._ticket = ticket
@@ -149,7 +149,7 @@ class UnaryCall(ActiveCall):
         try:
             said = self._encoder.encode(part)
         except Exception as error:
-            said = self._site.refuse(self._call, error)
+            said = self._site.refuse(self._call, noted(error))
         if type(said) is CostlyRpcAnswer:
             self._write_elsewhere(self._call, self._encoder, said, part)
         else:

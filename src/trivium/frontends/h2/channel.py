@@ -26,7 +26,7 @@ from trivium.frontends.h2.responses import (
 from trivium.frontends.h2.state import DEADLINE_EXCEEDED, INTERNAL, LAST_RESORT, RESOURCE_EXHAUSTED, GrpcState
 from trivium.frontends.shares import AddressUse
 from trivium.frontends.turns import Result
-from trivium.types.errors import ServeError
+from trivium.types.errors import ServeError, frameless
 from trivium.types.wire import RpcAnswer
 
 _log = logging.getLogger(__name__)
@@ -161,7 +161,7 @@ class Channel(Sender):
             for message in self.requests.feed(piece):
                 self._deliver(message)
         except (CallRefused, ServeError) as error:
-            self._refuse(error)
+            self._refuse(frameless(error))
         if ends:
             self.half_close()
         else:
@@ -202,7 +202,7 @@ class Channel(Sender):
         try:
             self.requests.book_unpacked(packed, result)
         except ServeError as error:
-            self._refuse(error)
+            self._refuse(frameless(error))
             return
         self._deliver(result)
         while waiting:

@@ -17,6 +17,7 @@ from trivium.frontends.h2.shared import Shared
 from trivium.frontends.h2.state import GOING_DOWN, UNAVAILABLE
 from trivium.frontends.shares import has_room
 from trivium.frontends.turns import SLICE
+from trivium.types.errors import frameless
 from trivium.types.wire import RpcAnswer
 
 _log = logging.getLogger(__name__)
@@ -113,7 +114,7 @@ class H2Connection(asyncio.BufferedProtocol):
         try:
             session.feed(data)
         except ConnectionFault as fault:
-            self._fail(fault)
+            self._fail(frameless(fault))
         except Exception:
             _log.exception("a connection of gRPC failed and is cut off")
             self._fail(ConnectionFault(INTERNAL_ERROR, "The server failed at this connection; see its log."))

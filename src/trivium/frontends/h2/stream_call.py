@@ -22,7 +22,7 @@ from trivium.frontends.h2.state import (
     RpcMethod,
     why_reset,
 )
-from trivium.types.errors import ServeError
+from trivium.types.errors import ServeError, anew, frameless, noted
 from trivium.types.interfaces import RpcEncoder, Ticket
 from trivium.types.operations import ResponsePart
 from trivium.types.wire import CostlyRpcAnswer, RpcAnswer, RpcCall, RpcKind
@@ -81,7 +81,7 @@ class Stream(ActiveCall):
         try:
             self._protocol.admit(call)
         except Exception as error:
-            return self._site.refuse(call, error)
+            return self._site.refuse(call, noted(error))
         reader = asyncio.ensure_future(self._read())
         try:
             await self._write()
@@ -124,7 +124,7 @@ class Stream(ActiveCall):
         try:
             self._site.reserve(size, self._use)
         except ServeError as error:
-            self._push(self._site.refuse(call, error))
+            self._push(self._site.refuse(call, frameless(error)))
             return
         self._open[number] = size
         try:
@@ -137,7 +137,7 @@ class Stream(ActiveCall):
             ticket = self._site.core.submit(operation, lambda part: self._take(number, call, encoder, part))
         except Exception as error:
             self._close(number)
-            self._push(self._site.refuse(call, error))
+            self._push(self._site.refuse(call, noted(error)))
             return
         if number in self._open:
             self._tickets[number] = ticket
@@ -156,7 +156,7 @@ class Stream(ActiveCall):
         self._place.elsewhere(lambda: self._protocol.decode(call, message), on_decoded)
         result = await done
         if isinstance(result, Exception):
-            raise result
+            raise anew(result)
         return result
 
     # -- responses -------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ class Stream(ActiveCall):
         try:
             answer = encoder.encode(part)
         except Exception as error:
-            answer = self._site.refuse(call, error)
+            answer = self._site.refuse(call, noted(error))
         if type(answer) is CostlyRpcAnswer:
             self._write_elsewhere(number, call, encoder, part, answer)
         else:

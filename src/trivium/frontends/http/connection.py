@@ -19,7 +19,7 @@ from trivium.frontends.limits import SMALL_BODY, HttpLimits
 from trivium.frontends.refusals import HttpRefusal, malformed, refusal_of
 from trivium.frontends.shares import AddressUse, has_room
 from trivium.frontends.turns import SLICE
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, frameless
 from trivium.types.wire import Head, HttpAnswer
 
 _NO_HEAD = Head("", "", "", {}, 0)  # of what was no request
@@ -121,7 +121,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             try:
                 self._reader.take(nbytes)
             except ServeError as fault:
-                self._refuse(fault)
+                self._refuse(frameless(fault))
         elif self.phase is not CLOSING:
             self._read(False)  # nobody wants it; the answer comes first
             return
@@ -315,7 +315,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         try:
             rest = request.borrow()
         except ServeError as fault:
-            self._refuse(fault)
+            self._refuse(frameless(fault))
             self._advance()
             return False
         if is_awaited:

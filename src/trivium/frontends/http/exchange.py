@@ -14,7 +14,7 @@ from trivium.frontends.http.request import Request
 from trivium.frontends.http.state import Decoded, HttpState
 from trivium.frontends.refusals import LAST_RESORT, refusal_of
 from trivium.frontends.shares import AddressUse
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, frameless
 from trivium.types.interfaces import Encoder, Ticket
 from trivium.types.operations import Operation, ResponsePart
 from trivium.types.wire import NOTHING_YET, Body, CostlyAnswer, HttpAnswer
@@ -91,7 +91,7 @@ class Exchange(Struct, eq=False):
                 operation, encoder = request.protocol.decode(request.head, request.target, body)
                 self._submit(operation, encoder)
         except ServeError as error:
-            self.refuse(error)
+            self.refuse(frameless(error))
         except Exception:
             self.refuse(request.own_fault("decode or submit"))
 

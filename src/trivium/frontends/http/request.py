@@ -20,7 +20,7 @@ from trivium.types import reasons
 from trivium.types.access import AccessScope
 from trivium.types.buffers import Lease
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, anew, frameless
 from trivium.types.interfaces import ALLOW_ALL, WireProtocol
 from trivium.types.wire import Body, Head, Target
 
@@ -289,13 +289,13 @@ class Request(Struct, eq=False):
             if head.content_length != 0 or b"expect" in head.headers:
                 self._admit_body(head.content_length)
         except ServeError as error:
-            self.refusal = error
+            self.refusal = frameless(error)
         except Exception:
             self.refusal = self.own_fault("authorize or head")
         if self.refusal is not None and (
             self.refusal.code is Code.TOO_LARGE or not self._is_small_and_comes()
         ):
-            raise self.refusal
+            raise anew(self.refusal)
 
     def _find_target(self) -> Target:
         """Return what the head is about. Only who has a key hears what there is not."""
