@@ -26,9 +26,10 @@ def has_room(limit: int, taken: int, own: int, more: int = 1, least: int = LEAST
 class AddressUse:
     """Counts what all connections from one address have taken: of connections, calls and bytes of bodies."""
 
-    __slots__ = ("calls", "connections", "held_bytes")
+    __slots__ = ("address", "calls", "connections", "held_bytes")
 
-    def __init__(self) -> None:
+    def __init__(self, address: str = "") -> None:
+        self.address = address
         self.connections = 0
         self.calls = 0
         self.held_bytes = 0
@@ -50,7 +51,7 @@ class Addresses:
         address = address_of(peername)
         use = self._uses.get(address)
         if use is None:
-            use = self._uses[address] = AddressUse()
+            use = self._uses[address] = AddressUse(address)
         use.connections += 1
         return address, use
 
@@ -60,8 +61,12 @@ class Addresses:
         return 0 if use is None else use.connections
 
     def leave(self, address: str) -> None:
-        """The connection is gone, and all that it had taken."""
+        """The connection is gone. What is still held of its requests stays the address's."""
         use = self._uses[address]
         use.connections -= 1
-        if not use.connections:
-            del self._uses[address]
+        self.settle(use)
+
+    def settle(self, use: AddressUse) -> None:
+        """Forget an address that has nothing any more."""
+        if not use.connections and not use.held_bytes:
+            self._uses.pop(use.address, None)

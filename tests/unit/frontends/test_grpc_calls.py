@@ -139,9 +139,10 @@ class Client:
         for _ in range(20):
             await asyncio.sleep(0)
 
-    async def ends(self) -> RpcAnswer:
+    async def ends(self, held: int = 0) -> RpcAnswer:
+        """Its status; what is `held` then is read by a thread."""
         said = await asyncio.wait_for(self.over, 5)
-        assert self.site.held_bytes == 0
+        assert self.site.held_bytes == held
         assert all(ticket.is_over or ticket.cancelled for ticket in self.core.tickets)
         return said
 
@@ -361,8 +362,9 @@ def test_a_stream_that_ends_while_a_response_is_written() -> None:
         client.core.tickets[0].say(b"slowly")
         client.core.tickets[0].say(b"behind")
         client.core.tickets[1].say(b"end all")
-        assert (await client.ends()).code == 9
+        assert (await client.ends(held=len(b"echo x"))).code == 9
         client.threads.run()
         assert client.heard == []
+        assert client.site.held_bytes == 0
 
     streaming(scene, is_prompt=False)

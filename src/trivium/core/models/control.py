@@ -13,8 +13,6 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
 
-import msgspec
-
 from trivium.core.graph.policy import MemberCall, member_calls
 from trivium.core.models.broadcasts import have_undone
 from trivium.core.models.lifecycle import Lifecycle
@@ -22,7 +20,7 @@ from trivium.core.models.polling import RepositoryPoller, RepositoryReconciler
 from trivium.core.models.registry import Record, Registry
 from trivium.core.models.repository import ModelEntry, Repository, with_members
 from trivium.core.models.waiting import WaitingRequest
-from trivium.core.queueing.deferred import owned, size_of
+from trivium.core.queueing.deferred import size_of
 from trivium.core.request import COMPLETED
 from trivium.types import reasons
 from trivium.types.core_config import CoreConfig, ModelControlMode
@@ -455,8 +453,7 @@ class LazyModels:
         waiting = self._waiting.get(name)
         if waiting is None and self._registry.records(name):
             return self._submit(infer, sink)
-        kept = msgspec.structs.replace(infer, payload=owned(infer.payload))
-        request = WaitingRequest(kept, sink, self._now())
+        request = WaitingRequest(infer, sink, self._now())
         try:
             self._check_room(request)
         except ServeError as error:

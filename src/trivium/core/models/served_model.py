@@ -44,7 +44,7 @@ from trivium.types.generation import Generated
 from trivium.types.interfaces import NO_OBSERVER, Check, Clock, RunObserver, Sink
 from trivium.types.metrics import Measurements
 from trivium.types.operations import Broadcast, CallRef, Infer, ModelDescription, ResponsePart
-from trivium.types.payload import Payload, PayloadKind, Raw, Tensors
+from trivium.types.payload import Payload, PayloadKind, Raw, Tensors, cover
 from trivium.types.recording import ServingRecorder
 from trivium.types.running import Executed, InstanceId, ItemId, Part, Placement, Stepped
 from trivium.types.schedules import Graph, Sequence
@@ -224,6 +224,8 @@ class ServedModel:
         """Judge an item, and put it into the queue. Raises ServeError for one that is refused."""
         self._adapter.admit(item)
         infer = item.operation
+        if infer.payload.lease is not None:
+            cover(infer.payload)
         if self._tracing.is_on:
             self._tracing.admitted(item, self.spec)
         if self._context.cache is not None and self._context.cache.answers(item, self._counters):

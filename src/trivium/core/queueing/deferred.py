@@ -18,7 +18,7 @@ from trivium.types.errors import Code, ServeError, anew
 from trivium.types.generation import Generated
 from trivium.types.interfaces import Sink, Ticket
 from trivium.types.operations import Defer, Deferred, Fetch, Fetched, Infer, ResponsePart
-from trivium.types.payload import Payload, Raw, Tensors
+from trivium.types.payload import Payload, Raw, RequestPayload, Tensors
 
 PER_PART = 512
 """Bytes that a part is taken to cost beside its data."""
@@ -32,7 +32,7 @@ Offload = Callable[[Callable[[], ResponsePart | None], Callable[[ResponsePart | 
 @dataclass(slots=True, eq=False)
 class DeferredAnswer:
     """One answer: its parts from the number `first` on, and whether the last one has come. `held`: its producer waits
-    for somebody to fetch.
+    for somebody to fetch. `asked`: bytes of its request, until that has ended.
     """
 
     token: str
@@ -40,6 +40,7 @@ class DeferredAnswer:
     parts: list[ResponsePart] = field(default_factory=list)
     first: int = 0
     size: int = 0
+    asked: int = 0
     is_whole: bool = False
     ticket: Ticket | None = None
     held: bool = False
@@ -71,16 +72,33 @@ class DeferredAnswers:
             self._drop(next(iter(self._answers)))
         answer = DeferredAnswer(self._make_token(), self._now())
         self._answers[answer.token] = answer
-        infer = msgspec.structs.replace(operation.infer, payload=owned(operation.infer.payload))
+        self._admit(answer, operation.infer.payload)
         take = partial(self._take, answer)
         sink = take if operation.write is None else partial(self._write, operation.write, take)
-        ticket = self._submit(infer, sink)
+        ticket = self._submit(operation.infer, sink)
         if not answer.is_whole:
             answer.ticket = ticket
         if answer.parts and (error := answer.parts[0].error) is not None:
             self._drop(answer.token)
             raise anew(error)
         return Deferred(answer.token)
+
+    def _admit(self, answer: DeferredAnswer, payload: RequestPayload) -> None:
+        """Count what a request holds until it ends. A lease has books of its own. Raises QUEUE_FULL where there is no
+        room.
+        """
+        if payload.lease is None:
+            answer.asked = size_of(ResponsePart(payload)) - PER_PART
+            self._size += answer.asked
+            self._drop_whole(answer)
+            if self._size > self._limits.size:
+                self._drop(answer.token)
+                raise ServeError(
+                    Code.QUEUE_FULL,
+                    f"Requests whose answers are fetched later, and those answers, have {self._limits.size} bytes, the "
+                    "bound (--deferred-bytes). Try again later.",
+                    retry_after=1.0,
+                )
 
     def fetch(self, operation: Fetch) -> Fetched:
         """Return the parts from a number on, as many as there are or are wanted. Those in front of it are forgotten.
@@ -129,16 +147,14 @@ class DeferredAnswers:
         answer.parts.append(kept)
         if part.final:
             answer.is_whole, answer.ticket = True, None  # the two hold one another
+            self._size -= answer.asked
+            answer.asked = 0
         answer.size += size
         self._size += size
         self._make_room(answer)
 
     def _make_room(self, growing: DeferredAnswer) -> None:
-        whole = [each for each in self._answers.values() if each.is_whole and each is not growing]
-        for each in whole:
-            if self._size <= self._limits.size:
-                return
-            self._drop(each.token)
+        self._drop_whole(growing)
         if self._size <= self._limits.size:
             return
         if growing.is_whole:
@@ -146,6 +162,14 @@ class DeferredAnswers:
         elif growing.ticket is not None:
             growing.held = True
             growing.ticket.hold()
+
+    def _drop_whole(self, growing: DeferredAnswer) -> None:
+        """Drop those that are whole, the oldest first, for as long as all take too much."""
+        whole = [each for each in self._answers.values() if each.is_whole and each is not growing]
+        for each in whole:
+            if self._size <= self._limits.size:
+                return
+            self._drop(each.token)
 
     def _replace(self, answer: DeferredAnswer) -> None:
         """Keep a sentence in place of an answer for which there is no room."""
@@ -176,7 +200,7 @@ class DeferredAnswers:
 
     def _drop(self, token: str) -> None:
         answer = self._answers.pop(token)
-        self._size -= answer.size
+        self._size -= answer.size + answer.asked
         ticket, answer.ticket = answer.ticket, None
         if ticket is not None:
             ticket.cancel(

@@ -11,9 +11,11 @@ from typing import Protocol
 from trivium.frontends.h2.channel import NO_REQUEST, Channel
 from trivium.frontends.h2.rpc_head import RpcHead
 from trivium.frontends.h2.state import ANSWERED, CANCELLED, ActiveCall, GrpcState, reset_status, why_reset
+from trivium.frontends.held import submit
 from trivium.frontends.shares import AddressUse
 from trivium.frontends.turns import Result
 from trivium.types.access import AccessScope
+from trivium.types.buffers import Lease
 from trivium.types.errors import ServeError, noted
 from trivium.types.interfaces import ALLOW_ALL, RpcEncoder, RpcProtocol, Ticket
 from trivium.types.operations import Operation, ResponsePart, changes_something
@@ -70,6 +72,8 @@ class UnaryCall(ActiveCall):
         self._encoder: RpcEncoder | None = None
         self._is_over = False
         self._is_early = False  # answered before the core's last part
+        self._lease: Lease | None = None  # of a large message
+        self._is_elsewhere = False  # in a thread, which reads the message or what views it
         self._site.enter(self)
 
     def on_message(self, message: bytes) -> None:
@@ -83,9 +87,12 @@ class UnaryCall(ActiveCall):
         site = self._site
         call = self._call = RpcCall(head.method, site.without_key(head.metadata), timeout)
         try:
-            if len(message) > COSTLY_BYTES and self._protocol.is_costly(call, message):
-                self._place.elsewhere(lambda: self._protocol.decode(call, message), self._on_decoded)
-                return
+            if len(message) > COSTLY_BYTES:
+                self._lease = self._channel.lend(len(message))
+                if self._protocol.is_costly(call, message):
+                    self._is_elsewhere = True
+                    self._place.elsewhere(lambda: self._protocol.decode(call, message), self._on_decoded)
+                    return
             decoded = self._protocol.decode(call, message)
         except Exception as error:
             self._finish(self._site.refuse(call, noted(error)))
@@ -93,9 +100,11 @@ class UnaryCall(ActiveCall):
         self._submit(call, decoded)
 
     def _on_decoded(self, result: DecodedCall | Exception) -> None:
+        self._is_elsewhere = False
         call = self._call
         assert call is not None
         if self._is_over:
+            self._release()
             return
         if isinstance(result, Exception):
             self._finish(self._site.refuse(call, result))
@@ -111,7 +120,12 @@ class UnaryCall(ActiveCall):
                 if denied is not None:
                     self._finish(denied)
                     return
-            ticket = site.core.submit(operation, self._take)
+            lease, core = self._lease, site.core
+            ticket = (
+                core.submit(operation, self._take)
+                if lease is None
+                else submit(core, operation, self._take, lease)
+            )
         except Exception as error:
             self._finish(site.refuse(call, noted(error)))
             return
@@ -158,10 +172,13 @@ class UnaryCall(ActiveCall):
     def _write_elsewhere(
         self, call: RpcCall, encoder: RpcEncoder, said: CostlyRpcAnswer, part: ResponsePart
     ) -> None:
+        self._is_elsewhere = True
         self._encoder = behind = _KeepsParts([])
 
         def written(result: RpcAnswer | Exception) -> None:
+            self._is_elsewhere = False
             if self._is_over:
+                self._release()
                 return
             self._encoder = encoder
             self._say(self._site.refuse(call, result) if isinstance(result, Exception) else result, part)
@@ -189,6 +206,7 @@ class UnaryCall(ActiveCall):
             message = said.message or b""
             self.sent = len(message)
             self._channel.answer(message)
+        self._release()
         self._place.leave(self, said.code, True)
 
     def _leave(self, code: int, is_answered: bool, why: ServeError = CANCELLED) -> None:
@@ -197,6 +215,13 @@ class UnaryCall(ActiveCall):
             return
         self._is_over = True
         ticket, self._ticket = self._ticket, None
+        self._release()
         self._place.leave(self, code, is_answered)
         if ticket is not None:
             ticket.cancel(why)
+
+    def _release(self) -> None:
+        """The call needs its message no more, as soon as no thread reads it; the core may."""
+        if self._lease is not None and not self._is_elsewhere:
+            self._lease.release()
+            self._lease = None

@@ -24,8 +24,10 @@ from trivium.frontends.h2.responses import (
     trailers,
 )
 from trivium.frontends.h2.state import DEADLINE_EXCEEDED, INTERNAL, LAST_RESORT, RESOURCE_EXHAUSTED, GrpcState
+from trivium.frontends.held import message_lease
 from trivium.frontends.shares import AddressUse
 from trivium.frontends.turns import Result
+from trivium.types.buffers import Lease
 from trivium.types.errors import ServeError, frameless
 from trivium.types.wire import RpcAnswer
 
@@ -186,13 +188,14 @@ class Channel(Sender):
         elif message is None:
             self.receiver.on_end()
         elif isinstance(message, Packed):
-            packed = message
             self._waiting = deque()
-            self._line.elsewhere(packed.unpack, lambda result: self._on_unpacked(packed, result))
+            lease = self.lend(len(message.message))
+            self._line.elsewhere(message.unpack, lambda result: self._on_unpacked(lease, result))
         else:
             self.receiver.on_message(message)
 
-    def _on_unpacked(self, packed: Packed, result: bytes | Exception) -> None:
+    def _on_unpacked(self, lease: Lease, result: bytes | Exception) -> None:
+        lease.release()
         waiting, self._waiting = self._waiting, None
         if self.is_over or waiting is None:
             return
@@ -200,7 +203,7 @@ class Channel(Sender):
             self._refuse(result)
             return
         try:
-            self.requests.book_unpacked(packed, result)
+            self.requests.book(len(result))
         except ServeError as error:
             self._refuse(frameless(error))
             return
@@ -235,6 +238,11 @@ class Channel(Sender):
             self._looked_at, self._missed_since = requests.begun, now
         elif now >= self._missed_since + seconds + came / rate:
             self._refuse(CallRefused(LATE_MESSAGE))
+
+    def lend(self, size: int) -> Lease:
+        """Return the lease of a message of that size, which owns from now on what is booked for it."""
+        self.requests.held -= size
+        return message_lease(self._line.site, self._line.use, size)
 
     def give_back(self, size: int) -> None:
         """A message of `size` bytes is needed no more, or books itself; the client may send more."""

@@ -10,6 +10,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from trivium.frontends.access_log import AccessLine, AnswerLog
+from trivium.frontends.held import submit
 from trivium.frontends.http.request import Request
 from trivium.frontends.http.state import Decoded, HttpState
 from trivium.frontends.refusals import LAST_RESORT, refusal_of
@@ -116,7 +117,12 @@ class Exchange(Struct, eq=False):
 
     def _submit(self, operation: Operation, encoder: Encoder) -> None:
         self._encoder = encoder
-        ticket = self._site.core.submit(operation, self._take)
+        lease, core = self.request.kept(), self._site.core
+        ticket = (
+            core.submit(operation, self._take)
+            if lease is None
+            else submit(core, operation, self._take, lease)
+        )
         if not self.is_over:
             self.ticket = ticket
         elif self._is_cut:

@@ -4,7 +4,7 @@ Refuses what RFC 9112 makes ambiguous. What llhttp lets through and two readers 
 here: a coding other than `chunked` alone, chunks in HTTP/1.0, a repeated singleton field, a missing or repeated Host, a
 fragment. What llhttp refuses by itself (two lengths, folded lines, bare LF, a space before the colon) is tested only.
 A body is one bytes object, or received in place in a lease. Small declared bodies are not counted: they are bounded by
-the number of connections.
+the number of connections. What is booked for any other stays booked until the core has dropped it, too.
 """
 
 import logging
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from trivium.frontends.held import Booking, nothing
 from trivium.frontends.http.state import HttpState
 from trivium.frontends.limits import SMALL_BODY
 from trivium.frontends.refusals import HttpRefusal, malformed
@@ -221,6 +222,20 @@ class RequestBody(Struct, eq=False):
         collected = self._collected
         return Body(collected if isinstance(collected, bytes) else memoryview(collected))
 
+    def kept(self) -> Lease:
+        """Return the lease of the whole body, which owns from now on what is booked for it."""
+        reserved, self._reserved = self._reserved, 0
+        booking = Booking(self._site, self._use, reserved)
+        if self.lease is None:
+            self.lease = Lease(memoryview(self._collected), nothing)
+        self.lease.enter(booking)
+        return self.lease
+
+    @property
+    def is_counted(self) -> bool:
+        """Is anything booked for it?"""
+        return self._reserved > 0
+
     def release(self) -> None:
         """It is needed no more. Further calls have no effect."""
         lease, self.lease = self.lease, None
@@ -346,6 +361,15 @@ class Request(Struct, eq=False):
             raise
         except Exception as error:
             raise self.own_fault("lend") from error
+
+    def kept(self) -> Lease | None:
+        """Return the lease of its whole body; None for one that is small, and of which nothing larger is made. Called
+        once.
+        """
+        intake = self.intake
+        if intake is None or not (intake.is_counted or b"content-encoding" in self.head.headers):
+            return None
+        return intake.kept()
 
     def wants_continue(self) -> bool:
         """Does the client wait for a word that it may send the body?"""
