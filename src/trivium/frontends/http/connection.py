@@ -185,6 +185,8 @@ class HttpConnection(asyncio.BufferedProtocol):
             exchange = self._queue.popleft()
             exchange.cancel(_LEFT)
             exchange.release()
+        self._outbox.forget()
+        self._reader.forget()
 
     # -- called by an exchange -------------------------------------------------------------------------
 
