@@ -18,13 +18,13 @@ MOST_COLUMNS = 2**16
 LONGEST_LINE = 2**21
 
 
-def decode(data: Buffer) -> tuple[Tensor, ...]:
+def decode(data: Buffer, slice_bytes: int = SLICE_BYTES) -> tuple[Tensor, ...]:
     """Read lines of numbers as one FP32 tensor [lines, numbers], of no name; empty lines are passed over. INVALID for
-    anything else, with the line.
+    anything else, with the line. So many bytes are gone through at a time.
     """
     blocks: list[Array] = []
     width = other = first = 0
-    for lines in _slices(data):
+    for lines in _slices(data, slice_bytes):
         rows = list(_rows(lines, first))
         first += len(lines)
         if not rows:
@@ -58,11 +58,11 @@ def encode(tensors: Sequence[Tensor]) -> Iterator[bytes]:
             yield "".join(",".join(map(repr, row)) + "\n" for row in rows).encode()
 
 
-def _slices(data: Buffer) -> Iterator[list[bytes]]:
+def _slices(data: Buffer, size: int) -> Iterator[list[bytes]]:
     """Yield the lines, some at a time: all at once would take many times the memory of the text."""
     view, rest = memoryview(data), b""
-    for at in range(0, len(view), SLICE_BYTES):
-        *lines, rest = (rest + view[at : at + SLICE_BYTES]).split(b"\n")
+    for at in range(0, len(view), size):
+        *lines, rest = (rest + view[at : at + size]).split(b"\n")
         if max(map(len, (*lines, rest))) > LONGEST_LINE:
             raise _refused(f"a line has more than {LONGEST_LINE} bytes")
         yield lines

@@ -14,7 +14,7 @@ from typing import Protocol
 
 
 class Books(Protocol):
-    """What is booked for one lease."""
+    """Counts the bytes that are booked for one lease."""
 
     def add(self, size: int) -> None:
         """Book so many bytes more. Raises the ServeError that refuses the request where there is no room."""
@@ -32,18 +32,18 @@ class Lease:
     if it has any, are closed then, so that bytes stay booked for as long as anybody holds them.
     """
 
-    __slots__ = ("_beside", "_books", "_give_back", "_holders", "view")
+    __slots__ = ("_outside", "_books", "_give_back", "_holders", "view")
 
     def __init__(self, view: memoryview, give_back: Callable[["Lease"], None]) -> None:
         self.view = view
         self._holders = 1
         self._give_back = give_back
-        self._beside = 0
+        self._outside = 0
         self._books: Books | None = None
 
-    def enter(self, books: Books, beside: int = 0) -> None:
-        """Book it there from now on. `beside`: so many bytes of what is booked lie outside of the buffer."""
-        self._books, self._beside = books, beside
+    def enter(self, books: Books, outside: int = 0) -> None:
+        """Book the lease there from now on. So many of the bytes that are booked already lie `outside` of its buffer."""
+        self._books, self._outside = books, outside
 
     @property
     def is_booked(self) -> bool:
@@ -60,15 +60,13 @@ class Lease:
         assert self._holders > 0, "a lease was released more often than held"
         self._holders -= 1
         if self._holders == 0:
-            books, self._books, self._beside = self._books, None, 0
+            books, self._books, self._outside = self._books, None, 0
             if books is not None:
                 books.close()
             self._give_back(self)
 
     def cover(self, size: int) -> None:
-        """What was made of the buffer, and lies outside of it, has so many bytes by now: book them, too. Raises as
-        `Books.add`.
-        """
-        if self._books is not None and size > self._beside:
-            self._books.add(size - self._beside)
-            self._beside = size
+        """Book what was made of the buffer and lies outside of it: so many bytes, altogether. Raises as `Books.add`."""
+        if self._books is not None and size > self._outside:
+            self._books.add(size - self._outside)
+            self._outside = size

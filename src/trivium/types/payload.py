@@ -212,13 +212,22 @@ def cover(payload: RequestPayload) -> None:
         lease.cover(len(lease.view))
 
 
+def size_of(tensor: Tensor) -> int:
+    """Return the bytes of a tensor, without those of texts that are objects."""
+    if type(tensor) is PackedTensor:
+        return tensor.size
+    array = tensor.array
+    return array.size * PER_ELEMENT if array.dtype.hasobject else array.nbytes
+
+
 def _size_outside(tensor: Tensor, begin: int, end: int) -> int:
     if type(tensor) is PackedTensor:
-        return 0 if begin <= _range(tensor.data)[0] < end else tensor.size
-    array = tensor.array
-    if array.dtype.hasobject:
-        return array.size * PER_ELEMENT + end - begin  # its texts are together no longer than the body
-    return 0 if begin <= array.__array_interface__["data"][0] < end else array.nbytes
+        at = _range(tensor.data)[0]
+    elif tensor.array.dtype.hasobject:
+        return size_of(tensor) + end - begin  # its texts are together no longer than the body
+    else:
+        at = tensor.array.__array_interface__["data"][0]
+    return 0 if begin <= at < end else size_of(tensor)
 
 
 def _range(data: bytes | memoryview) -> tuple[int, int]:

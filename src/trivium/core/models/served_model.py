@@ -22,7 +22,7 @@ from trivium.core.models.preparations import PreparedLoad
 from trivium.core.observability.tracing import NOTHING_TRACED, Tracing
 from trivium.core.queueing.admission import AdmissionController
 from trivium.core.queueing.call_graph import CallGraph, PendingCall
-from trivium.core.queueing.payload_adapter import payload_adapter
+from trivium.core.queueing.payload_adapter import ONLY_TENSORS, payload_adapter
 from trivium.core.queueing.queue import RequestQueue
 from trivium.core.queueing.response_cache import Section
 from trivium.core.queueing.responses import answering
@@ -55,8 +55,6 @@ from trivium.types.statistics import VersionStatistics
 ENDED = ItemState.ENDED  # members of an Enum are slow to look up in its class
 COLD_SECONDS = 1.0
 """After which a request to a model that was scaled to no instance may be sent again."""
-
-ONLY_TENSORS = frozenset({PayloadKind.TENSORS})
 
 
 Offload = Callable[[Callable[[], Infer | ServeError], Callable[[Infer | ServeError], None]], None]
@@ -145,7 +143,6 @@ class ServedModel:
         self._active = 0
         self._reading: set[ItemId] = set()
         self._idle_waiters: list[asyncio.Future[None]] = []
-        self._is_cold = False
         self._follow_scaling()
 
     def _make_pool(self, mailbox: Mailbox) -> tuple[Pool, RateLimitedModel | None]:

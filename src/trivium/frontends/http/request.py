@@ -363,9 +363,7 @@ class Request(Struct, eq=False):
             raise self.own_fault("lend") from error
 
     def kept(self) -> Lease | None:
-        """Return the lease of its whole body; None for one that is small, and of which nothing larger is made. Called
-        once.
-        """
+        """Return the lease of its whole body; None for a small one that is not compressed. Called once."""
         intake = self.intake
         if intake is None or not (intake.is_counted or b"content-encoding" in self.head.headers):
             return None
