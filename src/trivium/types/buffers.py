@@ -32,7 +32,7 @@ class Lease:
     if it has any, are closed then, so that bytes stay booked for as long as anybody holds them.
     """
 
-    __slots__ = ("_outside", "_books", "_give_back", "_holders", "view")
+    __slots__ = ("_books", "_give_back", "_holders", "_outside", "view")
 
     def __init__(self, view: memoryview, give_back: Callable[["Lease"], None]) -> None:
         self.view = view
@@ -42,7 +42,7 @@ class Lease:
         self._books: Books | None = None
 
     def enter(self, books: Books, outside: int = 0) -> None:
-        """Book the lease there from now on. So many of the bytes that are booked already lie `outside` of its buffer."""
+        """Book the lease there from now on. So many of the bytes booked already lie `outside` of its buffer."""
         self._books, self._outside = books, outside
 
     @property

@@ -356,7 +356,7 @@ class ModelControl:
         if not isinstance(error, ServeError):
             log.error("changing model '%s' failed", model, exc_info=error)
             error = ServeError(Code.INTERNAL, f"Our own fault: {type(error).__name__}: {error}")
-        sink(ResponsePart(error=error, model=model))
+        sink(ResponsePart(error=frameless(error), model=model))
 
     def _members(self, model: str, version: str = "") -> Sequence[str]:
         """The models of a graph's steps, if it is one."""
