@@ -72,8 +72,7 @@ class UnaryCall(ActiveCall):
         self._encoder: RpcEncoder | None = None
         self._is_over = False
         self._is_early = False  # answered before the core's last part
-        self._lease: Lease | None = None  # of a large message
-        self._is_elsewhere = False  # in a thread, which reads the message or what views it
+        self._lease: Lease | None = None  # of a large message; the channel holds it
         self._site.enter(self)
 
     def on_message(self, message: bytes) -> None:
@@ -88,10 +87,9 @@ class UnaryCall(ActiveCall):
         call = self._call = RpcCall(head.method, site.without_key(head.metadata), timeout)
         try:
             if len(message) > COSTLY_BYTES:
-                self._lease = self._channel.lend(len(message))
+                self._lease = self._channel.lease = self._channel.lend(len(message))
                 if self._protocol.is_costly(call, message):
-                    self._is_elsewhere = True
-                    self._place.elsewhere(lambda: self._protocol.decode(call, message), self._on_decoded)
+                    self._elsewhere(lambda: self._protocol.decode(call, message), self._on_decoded)
                     return
             decoded = self._protocol.decode(call, message)
         except Exception as error:
@@ -99,12 +97,24 @@ class UnaryCall(ActiveCall):
             return
         self._submit(call, decoded)
 
+    def _elsewhere(self, work: Callable[[], Result], done: Callable[[Result | Exception], None]) -> None:
+        """Have it done in a thread, which needs the message though the call may be over."""
+        lease = self._lease
+        if lease is None:
+            self._place.elsewhere(work, done)
+            return
+
+        def release(result: Result | Exception) -> None:
+            lease.release()
+            done(result)
+
+        lease.hold()
+        self._place.elsewhere(work, release)
+
     def _on_decoded(self, result: DecodedCall | Exception) -> None:
-        self._is_elsewhere = False
         call = self._call
         assert call is not None
         if self._is_over:
-            self._release()
             return
         if isinstance(result, Exception):
             self._finish(self._site.refuse(call, result))
@@ -172,20 +182,17 @@ class UnaryCall(ActiveCall):
     def _write_elsewhere(
         self, call: RpcCall, encoder: RpcEncoder, said: CostlyRpcAnswer, part: ResponsePart
     ) -> None:
-        self._is_elsewhere = True
         self._encoder = behind = _KeepsParts([])
 
         def written(result: RpcAnswer | Exception) -> None:
-            self._is_elsewhere = False
             if self._is_over:
-                self._release()
                 return
             self._encoder = encoder
             self._say(self._site.refuse(call, result) if isinstance(result, Exception) else result, part)
             for later in behind.parts:
                 self._take(later)
 
-        self._place.elsewhere(said.write, written)
+        self._elsewhere(said.write, written)
 
     def _say(self, said: RpcAnswer, part: ResponsePart) -> None:
         if not said.final:
@@ -206,7 +213,6 @@ class UnaryCall(ActiveCall):
             message = said.message or b""
             self.sent = len(message)
             self._channel.answer(message)
-        self._release()
         self._place.leave(self, said.code, True)
 
     def _leave(self, code: int, is_answered: bool, why: ServeError = CANCELLED) -> None:
@@ -215,13 +221,6 @@ class UnaryCall(ActiveCall):
             return
         self._is_over = True
         ticket, self._ticket = self._ticket, None
-        self._release()
         self._place.leave(self, code, is_answered)
         if ticket is not None:
             ticket.cancel(why)
-
-    def _release(self) -> None:
-        """The call needs its message no more, as soon as no thread reads it; the core may."""
-        if self._lease is not None and not self._is_elsewhere:
-            self._lease.release()
-            self._lease = None

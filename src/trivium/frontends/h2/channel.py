@@ -101,7 +101,8 @@ class ChannelConnection(Protocol):
 
 class Channel(Sender):
     """Used on the loop only. `coding`: how responses are packed, empty for not. `kept`: bytes of messages that the
-    call has been given and not begun with; of the window so much is not given back.
+    call has been given and not begun with; of the window so much is not given back. `lease`: of a large message, which
+    it holds until the answer has left.
     """
 
     __slots__ = (
@@ -117,6 +118,7 @@ class Channel(Sender):
         "is_half_closed",
         "is_over",
         "kept",
+        "lease",
         "receiver",
         "requests",
     )
@@ -142,6 +144,7 @@ class Channel(Sender):
         self.coding = coding
         self._waiting: deque[bytes | Packed | None] | None = None  # behind one that is being unpacked
         self.kept = 0
+        self.lease: Lease | None = None
         self.is_half_closed = False  # the client has sent all
         self.is_over = False  # the call has been answered or cancelled
         self.receiver: ChannelListener | None = None
@@ -322,3 +325,6 @@ class Channel(Sender):
         self._line.site.unreserve(self.requests.held, self._line.use)
         self.requests.held = 0
         self.receiver = None
+        lease, self.lease = self.lease, None
+        if lease is not None:
+            lease.release()
