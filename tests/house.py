@@ -4,6 +4,8 @@
 - No files import one another in a circle; imports under TYPE_CHECKING and within functions count.
 - A module that decides (`policy`, `*_policy`) calls nothing of time, os, asyncio, threading, random or socket.
 - No text, comment or docstring speaks of plans.
+- An error that is handed on or kept as a value carries no frames, and one that came as a value is raised anew: its
+  frames keep what they had in hand, a request's bytes for example, and whoever holds it is in a cycle with them.
 """
 
 import ast
@@ -82,6 +84,68 @@ def impurities(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield node.lineno, name
 
 
+_TEXTS = frozenset({"str", "repr", "type", "isinstance", "getattr", "print", "said_by", "named"})
+_WITHOUT_FRAMES = frozenset({"frameless", "noted", "unwritable"})
+_LOGS = frozenset({"debug", "info", "warning", "error", "exception", "call_exception_handler"})
+
+
+def framed(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield line and complaint for every error that leaves its except clause with its frames, or that is raised though
+    it is a value. Logs and texts may have it as it is; what it is raised from may, too.
+    """
+    parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ExceptHandler) and node.name:
+            for use in (each for line in node.body for each in ast.walk(line)):
+                if isinstance(use, ast.Name) and use.id == node.name and not _is_told(use, parents):
+                    yield use.lineno, f"{use.id} is handed on with its frames; write frameless({use.id})"
+        elif isinstance(node, ast.Raise) and _is_value(node, parents):
+            assert node.exc is not None
+            found = ast.unparse(node.exc)
+            yield (
+                node.lineno,
+                f"raise {found} adds frames to a value that others hold; write raise anew({found})",
+            )
+
+
+def _is_told(use: ast.Name, parents: Mapping[ast.AST, ast.AST]) -> bool:
+    """Is this use of a caught error one that keeps nothing of it but text, or that raises another from it?"""
+    parent = parents[use]
+    if isinstance(parent, ast.Attribute | ast.Compare):
+        return not (isinstance(parent, ast.Attribute) and parent.attr == "with_traceback")
+    if isinstance(parent, ast.keyword):
+        return parent.arg == "exc_info"
+    while not isinstance(parent, ast.stmt):
+        if isinstance(parent, ast.FormattedValue):
+            return True
+        if isinstance(parent, ast.Call):
+            function = parent.func
+            if isinstance(function, ast.Name) and function.id in _TEXTS | _WITHOUT_FRAMES:
+                return True
+            if isinstance(function, ast.Attribute) and function.attr in _LOGS:
+                return True
+        parent = parents[parent]
+    return isinstance(parent, ast.Raise)
+
+
+def _is_value(node: ast.Raise, parents: Mapping[ast.AST, ast.AST]) -> bool:
+    """Does it raise something that has a name, other than a class or what its own except clause caught?"""
+    found = node.exc
+    if isinstance(found, ast.Attribute | ast.Subscript):
+        return True
+    if not isinstance(found, ast.Name):
+        return isinstance(found, ast.Call) and ast.unparse(found.func).endswith(".with_traceback")
+    bare = found.id.lstrip("_")
+    if bare[0].isupper() and not bare.isupper():
+        return False
+    above = parents[node]
+    while above in parents:
+        if isinstance(above, ast.ExceptHandler) and above.name == found.id:
+            return False
+        above = parents[above]
+    return True
+
+
 def is_policy(name: str) -> bool:
     """Is the module one that decides and does not act?"""
     return name.rpartition(".")[2].endswith("policy")
@@ -95,6 +159,7 @@ def faults(source: Path = SOURCE) -> list[str]:
         text = path.read_text()
         tree = ast.parse(text)
         graph[name] = imports(name, tree, known)
+        found += [f"{name}:{line}: {complaint}" for line, complaint in framed(tree)]
         for node in tree.body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(f"{name}:{node.lineno}")
@@ -112,4 +177,4 @@ def faults(source: Path = SOURCE) -> list[str]:
 if __name__ == "__main__":
     if contradictions := faults():
         sys.exit("\n".join(contradictions))
-    print("house: unique names, no circles, pure policies, no plans")
+    print("house: unique names, no circles, pure policies, no plans, no frames in values")

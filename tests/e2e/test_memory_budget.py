@@ -13,6 +13,7 @@ import pytest
 from tests.harness.h2_peer import prefixed
 from tests.harness.hostile_input import GREETING, OPEN_WINDOW, binary_request, grpc_message, http_head, opened
 from tests.harness.hostile_models import write_models
+from tests.harness.memory import Peak, memory_of
 from tests.harness.raw_http import HOST, connect, get, infer_request, post, read_answer, tensor
 from tests.harness.server_process import ServerProcess, serve
 from tritonclient.grpc import service_pb2
@@ -23,37 +24,6 @@ MIB = 2**20
 BUDGET, SPARE = 64 * MIB, 64 * MIB
 _SETTLED = 1.5
 """Seconds in which a server has dealt with what was sent to it: longer only means more memory seen."""
-
-
-def memory_of(server: ServerProcess) -> int:
-    """Bytes of its own and of shared memory, as the kernel counts them."""
-    lines = Path(f"/proc/{server.process.pid}/status").read_text().splitlines()
-    sizes = {
-        name: text.split()[0] for name, _, text in (line.partition(":") for line in lines) if text.strip()
-    }
-    return (int(sizes["RssAnon"]) + int(sizes["RssShmem"])) * 1024
-
-
-class Peak:
-    """The most memory that a server has had since the block began."""
-
-    def __init__(self, server: ServerProcess) -> None:
-        self._server = server
-        self._ends = threading.Event()
-        self._thread = threading.Thread(target=self._look)
-        self.most = memory_of(server)
-
-    def __enter__(self) -> "Peak":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._ends.set()
-        self._thread.join()
-
-    def _look(self) -> None:
-        while not self._ends.wait(0.02):
-            self.most = max(self.most, memory_of(self._server))
 
 
 @pytest.fixture

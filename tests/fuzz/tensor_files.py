@@ -11,9 +11,10 @@ from tests.fuzz import mutations
 from tests.fuzz.target import Change, Target
 from tests.harness.payload_bodies import MODELS, as_ndlist, as_npy, as_npz, as_safetensors
 
-from trivium.codecs import binary, ndlist, npy, safetensors
+from trivium.codecs import binary, csv_rows, ndlist, npy, safetensors
 from trivium.codecs.conversion import negotiated, to_tensors
 from trivium.codecs.payload_table import READER_OF
+from trivium.types.errors import Code, ServeError
 from trivium.types.payload import Raw, RawPart, Tensor
 
 TWO = np.array([[1, 2]], "<f4")
@@ -50,6 +51,42 @@ def read_ndlist(data: bytes, chance: random.Random) -> None:
     found = ndlist.decode(data, MOST)
     check(found)
     ndlist.encode(found)
+
+
+# -- CSV ---------------------------------------------------------------------------------------------------
+
+CSV = (b"1,2\n3,4\n", b"1.5e3\r\n\r\n-2\r\n", b"nan,inf\n0,-0", b"7", b"1,2,3\n" * 20)
+CSV_TOKENS = (
+    b"\n",
+    b"\r\n",
+    b",",
+    b",,",
+    b" ",
+    b"\t",
+    b"1e999",
+    b"-nan",
+    b"0x1",
+    b"1_0",
+    b"\xff",
+    b"\0",
+    b'"',
+    b"#",
+)
+
+
+def read_csv(data: bytes, chance: random.Random) -> None:
+    """Whatever it is gone through by, it says the same."""
+    said = []
+    for size in (chance.choice((5, 64, 512)), csv_rows.SLICE_BYTES):
+        try:
+            tensors = csv_rows.decode(data, size)
+            check(tensors)
+            said.append((tensors[0].shape, tensors[0].array.tobytes()))
+        except ServeError as error:
+            said.append(error.message)
+    assert said[0] == said[1]
+    if isinstance(said[0], str):
+        raise ServeError(Code.INVALID, said[0])
 
 
 # -- npy and npz -------------------------------------------------------------------------------------------
@@ -163,6 +200,7 @@ BODIES = (
 
 TARGETS = (
     Target("ndlist", tuple(as_ndlist(**arrays) for arrays in PLAIN), read_ndlist, tokens=ND_TOKENS),
+    Target("csv", CSV, read_csv, tokens=CSV_TOKENS),
     Target("npy", NPY, read_npy, tokens=NPY_TOKENS, rebuild=rebuilt_npy),
     Target(
         "npz", tuple(as_npz(**arrays) for arrays in PLAIN), read_npz, tokens=ZIP_TOKENS, rebuild=rebuilt_npz

@@ -11,6 +11,7 @@ from trivium.access.keys import AccessKey, digest_of
 from trivium.access.policy import refusal
 from trivium.codecs.credentials import credential
 from trivium.types.access import AccessScope
+from trivium.types.errors import anew
 from trivium.types.wire import Head, RpcCall
 
 Keys = Callable[[], Sequence[AccessKey]]
@@ -31,7 +32,7 @@ class KeyAuthorizer:
         shown = _shown(request)
         key = None if shown is None else find(shown, self._keys())
         if error := refusal(scope, key, shown is not None, self._now()):
-            raise error
+            raise anew(error)
 
 
 def find(shown: str, keys: Sequence[AccessKey]) -> AccessKey | None:

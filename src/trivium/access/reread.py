@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from trivium.files import open_file
-from trivium.types.errors import ServeError
+from trivium.types.errors import ServeError, anew, frameless
 
 _log = logging.getLogger("trivium.access")
 
@@ -58,7 +58,7 @@ class Reread(Generic[Text, Meaning]):
         try:
             found = self._read()
         except ServeError as error:
-            found = error
+            found = frameless(error)
         said = found.message if isinstance(found, ServeError) else found
         before, self._seen = self._seen, said
         if said != before or said == self._held:
@@ -66,7 +66,7 @@ class Reread(Generic[Text, Meaning]):
         self._held = said
         try:
             if isinstance(found, ServeError):
-                raise found
+                raise anew(found)
             self._meaning = self._parse(found)
             _log.info("%s were read again.", self._name)
         except ServeError as error:

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import ctypes
-import gc
 import logging
 import os
 import resource
@@ -16,6 +15,7 @@ from rich.console import Console
 
 from trivium.affinity.observer import AffinityObserver
 from trivium.affinity.processors import Processors, are_known
+from trivium.cli.collector import COLLECTIONS
 from trivium.cli.screen import only_text
 from trivium.cli.stopping import leave
 from trivium.codecs.visible_text import visible
@@ -134,19 +134,13 @@ def observer(shares_processor: bool) -> RunObserver:
     return NO_OBSERVER
 
 
-def settle() -> None:
-    """Keep the garbage collector from what has been loaded, since that stays. Called once everything is loaded."""
-    gc.freeze()
-
-
 def run(main: Coroutine[Any, Any, int], *, is_debuggable: bool = False) -> NoReturn:
     """Run a server's main coroutine on uvloop, and leave with the exit status that it returns, unless it raises."""
     if not is_debuggable:
         hide()
     keep_memory()
     allow_descriptors()
-    # A request leaves no cycles behind; looking for them every 700 allocations costs 2 % (measured).
-    gc.set_threshold(20_000, 10, 10)
+    COLLECTIONS.start()
     # A thread that computes in Python would otherwise hold the loop up for 5 ms at a time.
     sys.setswitchinterval(SWITCH_SECONDS)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -10,10 +10,11 @@ import click
 from rich.console import Console
 
 from trivium import app
+from trivium.cli.collector import COLLECTIONS
 from trivium.cli.foreign_configuration import reader_of
 from trivium.cli.listeners import Listeners
 from trivium.cli.options import PATHS, ServerCommand, configure, server_options
-from trivium.cli.process import observer, run, screen, settle
+from trivium.cli.process import observer, run, screen
 from trivium.cli.screen import Progress, print_models, print_requests
 from trivium.cli.stopping import CUT_OFF, StopSignals, keep_hangups
 from trivium.config.options import ServerConfig
@@ -77,7 +78,7 @@ async def _main(paths: Sequence[Place], config: ServerConfig, greet: Greet) -> i
             await listeners.close()
             stopped.cancel()
             return 1
-        settle()
+        COLLECTIONS.settle()
         await stopped
         return await _go_down(server, listeners, console, stop)
 

@@ -12,7 +12,7 @@ from trivium.codecs.new_axis import narrowed, widened
 from trivium.codecs.ragged import RaggedRules
 from trivium.codecs.rows import Stacker, split
 from trivium.types.datatype import Array, DataType
-from trivium.types.errors import ServeError
+from trivium.types.errors import ServeError, frameless
 from trivium.types.payload import Tensors
 from trivium.types.running import Batch, Outcome, Ran
 from trivium.types.spec import Join, ModelSpec
@@ -109,4 +109,4 @@ class BatchedRunner(Generic[Model]):
         try:
             return pack_strings(self._call([item]).outputs)
         except ServeError as error:
-            return error
+            return frameless(error)

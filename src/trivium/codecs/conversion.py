@@ -15,7 +15,7 @@ from trivium.codecs.header_text import by_preference, essence
 from trivium.codecs.payload_table import JSON, NPZ, READER_OF, READERS, WRITER_OF, Reader, by_signature
 from trivium.types.datatype import DataType
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, anew, frameless
 from trivium.types.payload import Payload, Raw, RawForm, RawPart, Scalar, Tensor, Tensors
 from trivium.types.spec import TensorSpec
 
@@ -107,9 +107,9 @@ def negotiated(
         try:
             return name, writer.write(items if bare is None or name == signatures.JSON else bare.items)
         except ServeError as error:
-            first = first or error
+            first = first or frameless(error)
     assert first is not None, "there are writers"
-    raise first
+    raise anew(first)
 
 
 def _accepted(accept: str, default: str) -> list[str]:

@@ -13,25 +13,31 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.payload import Tensor
 
 SLICE_LINES = 1024
+SLICE_BYTES = 2**16
 MOST_COLUMNS = 2**16
 LONGEST_LINE = 2**21
 
 
-def decode(data: Buffer) -> tuple[Tensor, ...]:
+def decode(data: Buffer, slice_bytes: int = SLICE_BYTES) -> tuple[Tensor, ...]:
     """Read lines of numbers as one FP32 tensor [lines, numbers], of no name; empty lines are passed over. INVALID for
-    anything else, with the line.
+    anything else, with the line. So many bytes are gone through at a time.
     """
-    rows: list[Array] = []
-    lines = _lines(data)
-    for first in range(0, len(lines), SLICE_LINES):
-        rows += _rows(lines[first : first + SLICE_LINES], first)
-    if not rows:
+    blocks: list[Array] = []
+    width = other = first = 0
+    for lines in _slices(data, slice_bytes):
+        rows = list(_rows(lines, first))
+        first += len(lines)
+        if not rows:
+            continue
+        width = width or len(rows[0])
+        other = other or next((len(row) for row in rows if len(row) != width), 0)
+        if not other:
+            blocks.append(np.array(rows, np.float32))
+    if not width:
         raise _refused("it has no numbers")
-    width = len(rows[0])
-    other = next((len(row) for row in rows if len(row) != width), width)
-    if other != width:
+    if other:
         raise _refused(f"its lines have {width} and {other} numbers")
-    array = np.stack(rows)
+    array = np.concatenate(blocks)
     return (Tensor("", DataType.FP32, array.shape, array),)
 
 
@@ -52,14 +58,18 @@ def encode(tensors: Sequence[Tensor]) -> Iterator[bytes]:
             yield "".join(",".join(map(repr, row)) + "\n" for row in rows).encode()
 
 
-def _lines(data: Buffer) -> list[bytes]:
-    lines = bytes(data).split(b"\n")
-    if max(map(len, lines)) > LONGEST_LINE:
-        raise _refused(f"a line has more than {LONGEST_LINE} bytes")
-    return lines
+def _slices(data: Buffer, size: int) -> Iterator[list[bytes]]:
+    """Yield the lines, some at a time: all at once would take many times the memory of the text."""
+    view, rest = memoryview(data), b""
+    for at in range(0, len(view), size):
+        *lines, rest = (rest + view[at : at + size]).split(b"\n")
+        if max(map(len, (*lines, rest))) > LONGEST_LINE:
+            raise _refused(f"a line has more than {LONGEST_LINE} bytes")
+        yield lines
+    yield [rest]
 
 
-def _rows(lines: Sequence[bytes], first: int) -> Iterator[Array]:
+def _rows(lines: Sequence[bytes], first: int) -> Iterator[list[float]]:
     for number, line in enumerate(lines, first + 1):
         text = line.strip(b" \t\r")
         if not text:
@@ -68,7 +78,7 @@ def _rows(lines: Sequence[bytes], first: int) -> Iterator[Array]:
         if len(fields) > MOST_COLUMNS:
             raise _refused(f"line {number} has more than {MOST_COLUMNS} numbers")
         try:
-            yield np.array([float(field) for field in fields], np.float32)
+            yield list(map(float, fields))
         except ValueError as error:
             shown = text[:80].decode("utf-8", "replace")
             raise _refused(f"line {number} is {shown!r}") from error

@@ -20,7 +20,7 @@ from trivium.codecs.elements import object_array
 from trivium.codecs.json_groups import GROUP_BYTES, Unbalanced, groups
 from trivium.codecs.shapes import MAX_RANK
 from trivium.types.datatype import Array, DataType
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, frameless
 from trivium.types.payload import Tensor
 from trivium.types.spec import TensorSpec
 
@@ -93,7 +93,7 @@ def _fields(data: bytes | memoryview) -> dict[str, msgspec.Raw]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as first:
         # Bare words (NaN): parsed by Python's own parser, which knows them, and written anew field by field.
         try:
-            fields = dict(_parsed(data, first))
+            fields = dict(_parsed(data, frameless(first)))
             return {name: msgspec.Raw(json.dumps(field).encode()) for name, field in fields.items()}
         except RecursionError as error:
             raise _invalid("it is nested too deep", "Send the tensor's true shape.") from error
@@ -194,7 +194,7 @@ def _nested(spec: TensorSpec, rank: int, text: memoryview) -> Any:
         except msgspec.ValidationError:
             raise
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            return msgspec.convert(_parsed(text, error), form.type)
+            return msgspec.convert(_parsed(text, frameless(error)), form.type)
     except msgspec.ValidationError as error:
         raise _invalid(
             f"{spec.name!r} takes {spec.datatype.wire}, and a value is none ({error})", "Correct it."

@@ -42,7 +42,7 @@ from trivium.types.buffers import Lease
 from trivium.types.core_config import CoreConfig
 from trivium.types.datatype import Array
 from trivium.types.debug_state import ModelDebugState
-from trivium.types.errors import Code, ServeError, frameless
+from trivium.types.errors import Code, ServeError, anew, frameless
 from trivium.types.fetching import FetchModel
 from trivium.types.interfaces import (
     NO_GUARD,
@@ -253,7 +253,7 @@ class Server:
             loads = (self._lifecycle.load(model) for model in wave)
             for result in await asyncio.gather(*loads, return_exceptions=True):
                 if isinstance(result, BaseException) and not isinstance(result, ServeError):
-                    raise result
+                    raise anew(result)
         if self._state is ServerState.STARTING:
             self._move(ServerState.SERVING)
             self._control.start_watch()
@@ -339,7 +339,7 @@ class Server:
             ticket.cancel(ServeError(Code.CANCELLED, "The caller was cancelled."))
             raise
         if part.error is not None:
-            raise part.error.with_traceback(None)  # it may be raised again and again
+            raise anew(part.error)
         return part
 
     def execute_sync(self, operation: Operation) -> ResponsePart:

@@ -24,7 +24,7 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 from trivium.codecs import tar
 from trivium.files import open_file
-from trivium.types.errors import ConfigError, ServeError, said_by
+from trivium.types.errors import ConfigError, ServeError, frameless, said_by
 from trivium.types.findings import Finding, Severity
 
 
@@ -192,7 +192,7 @@ class _Unpacking:
                     if len(self._findings) >= _MOST_FINDINGS:
                         break
         except _Refused as refused:
-            self._findings.append(_finding(self._archive, refused))
+            self._findings.append(_finding(self._archive, frameless(refused)))
         if self._findings:
             raise ConfigError(tuple(self._findings))
 
@@ -204,7 +204,7 @@ class _Unpacking:
             for depth in range(1, len(path) + 1):
                 self._add(path[:depth], _FOLDER if depth < len(path) else member.kind)
         except _Refused as refused:
-            self._findings.append(_finding(self._archive, refused, member.name))
+            self._findings.append(_finding(self._archive, frameless(refused), member.name))
             return
         if member.kind == _FILE and not self._findings:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW

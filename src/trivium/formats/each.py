@@ -7,7 +7,7 @@ from pathlib import Path
 
 from trivium.codecs.visible_text import visible
 from trivium.files import oddity
-from trivium.types.errors import ConfigError, named, said_by
+from trivium.types.errors import ConfigError, frameless, named, said_by
 from trivium.types.findings import Finding, Severity
 from trivium.types.registered_names import unfit_name
 from trivium.types.spec import InvalidModel, ModelSpec, ReadResult
@@ -35,7 +35,7 @@ def read_each(
                 InvalidModel(visible(name_of(place)), place, tuple(map(_written, error.findings)))
             )
         except OSError as error:
-            unreadable.append(unopened(visible(name_of(place)), place, error))
+            unreadable.append(unopened(visible(name_of(place)), place, frameless(error)))
         except Exception as error:
             log.exception("reading %s failed", visible(str(place)))
             found_text = f"reading it failed: {named(error)}"

@@ -55,8 +55,12 @@ class Addresses:
         return 0 if use is None else use.connections
 
     def leave(self, address: str) -> None:
-        """The connection is gone, and all that it had taken."""
+        """The connection is gone. What is still held of its requests stays the address's."""
         use = self._uses[address]
         use.connections -= 1
-        if not use.connections:
-            del self._uses[address]
+        self.settle(use)
+
+    def settle(self, use: AddressUse) -> None:
+        """Forget an address that has nothing any more."""
+        if not use.connections and not use.held_bytes:
+            self._uses.pop(use.address, None)

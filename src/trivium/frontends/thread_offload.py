@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from trivium.frontends.turns import Result
+from trivium.types.errors import noted
 
 _THREADS = 4
 
@@ -25,7 +26,7 @@ class ThreadOffload:
             try:
                 return work()
             except Exception as error:
-                return error
+                return noted(error)
 
         future = asyncio.get_running_loop().run_in_executor(self._threads, attempt)
         self._working.add(future)

@@ -4,6 +4,7 @@ An error teaches: what was found, where, what was expected, the next step. Trans
 it at the border and keep the cause (`raise ... from error`).
 """
 
+import traceback
 from collections.abc import Mapping
 from enum import Enum
 from typing import TypeVar
@@ -90,17 +91,21 @@ Raised = TypeVar("Raised", bound=BaseException)
 
 
 def frameless(error: Raised) -> Raised:
-    """Return the error without its frames, and those that it comes from without theirs.
+    """Return the error without its frames, and all that it comes from without theirs.
 
-    For an error that is handed on as a value: its frames and those of their callers would keep whatever they had in
-    hand, the request and the error itself among it, until the garbage collector looks.
+    For an error that is handed on or kept as a value: its frames and those of their callers would keep whatever they
+    had in hand, the request and the error itself among it, until the garbage collector looks.
     """
-    one: BaseException | None = error
+    if error.__traceback__ is None and error.__cause__ is None and error.__context__ is None:
+        return error
+    left: list[BaseException | None] = [error]
     seen: set[int] = set()
-    while one is not None and id(one) not in seen:
-        seen.add(id(one))
-        one.__traceback__ = None
-        one = one.__cause__ or one.__context__
+    while left:
+        one = left.pop()
+        if one is not None and id(one) not in seen:
+            seen.add(id(one))
+            one.__traceback__ = None
+            left += (one.__cause__, one.__context__)
     return error
 
 
@@ -120,12 +125,33 @@ def named(error: BaseException) -> str:
     return f"{type(error).__name__}: {said_by(error)}"
 
 
+def noted(error: Raised) -> Raised:
+    """Return the error without its frames, as `frameless` does. One that is no ServeError, and so a fault that a log
+    will show, has its traceback as text among its notes.
+    """
+    if error.__traceback__ is not None and not isinstance(error, ServeError):
+        error.add_note("".join(traceback.format_exception(error)).rstrip())
+    return frameless(error)
+
+
+def anew(error: Raised) -> Raised:
+    """Return an error like this one, to be raised. This one may be a value that others hold, who raises it among them:
+    it gets no frames.
+    """
+    if not isinstance(error, ServeError):
+        return error
+    other = error.__new__(type(error), *error.args)
+    other.__dict__.update(error.__dict__)
+    other.__cause__, other.__suppress_context__ = error.__cause__, error.__suppress_context__
+    return other
+
+
 def unwritable(error: Exception) -> ServeError:
     """Return the error of an answer that fails while it is written: an encoder never raises, and the text says whose
     fault it is.
     """
     if isinstance(error, ServeError):
-        return error
+        return frameless(error)
     return ServeError(
         Code.INTERNAL,
         f"The answer could not be written: {named(error)}. Report it.",

@@ -194,6 +194,50 @@ RequestPayload = Whole | Generate
 Payload = RequestPayload | Generated
 
 
+PER_ELEMENT = 64
+"""Bytes that each element of BYTES is taken to cost, where it is an object of its own."""
+
+
+def cover(payload: RequestPayload) -> None:
+    """Book what a payload was made of and that lies outside of its lease, which holds the body. Raises as
+    `Books.add`.
+    """
+    lease = payload.lease
+    if lease is None or not lease.is_booked:
+        return
+    if isinstance(payload, Tensors):
+        begin, end = _range(lease.view)
+        lease.cover(sum(_size_outside(tensor, begin, end) for tensor in payload.items))
+    elif isinstance(payload, Generate):
+        lease.cover(len(lease.view))
+
+
+def size_of(tensor: Tensor) -> int:
+    """Return the bytes of a tensor, without those of texts that are objects."""
+    if type(tensor) is PackedTensor:
+        return tensor.size
+    array = tensor.array
+    return array.size * PER_ELEMENT if array.dtype.hasobject else array.nbytes
+
+
+def _size_outside(tensor: Tensor, begin: int, end: int) -> int:
+    if type(tensor) is PackedTensor:
+        at = _range(tensor.data)[0]
+    elif tensor.array.dtype.hasobject:
+        return size_of(tensor) + end - begin  # its texts are together no longer than the body
+    else:
+        at = tensor.array.__array_interface__["data"][0]
+    return 0 if begin <= at < end else size_of(tensor)
+
+
+def _range(data: bytes | memoryview) -> tuple[int, int]:
+    """Return where a buffer begins and ends, in this process."""
+    if not len(data):
+        return 0, 0
+    begin: int = np.frombuffer(data, np.uint8, 1).__array_interface__["data"][0]
+    return begin, begin + len(data)
+
+
 def reshaped(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Return the tensor with another shape of as many elements; what is packed stays so."""
     if type(tensor) is PackedTensor:

@@ -78,7 +78,7 @@ class RequestOrigin(msgspec.Struct, frozen=True, gc=False):
     state: str = ""
 
 
-class Trace(msgspec.Struct):
+class Trace(msgspec.Struct, weakref=True):
     """Holds what has been seen of one request to one model. `parent` is the id of the trace that it is a part of, 0 if
     it is none's; `together` says how many requests were executed with it, itself among them (0: it was not). `context`
     is the `traceparent` by which others become a part of it, if they can.

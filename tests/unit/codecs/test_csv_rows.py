@@ -1,5 +1,7 @@
 """Rows of numbers as comma-separated values, there and back, and what is none."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -45,6 +47,27 @@ def test_what_is_none(data, words):
     with pytest.raises(ServeError, match=words) as caught:
         csv_rows.decode(data)
     assert caught.value.code is Code.INVALID
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
+def test_slices_end_anywhere(size):
+    (tensor,) = csv_rows.decode(b"1.25,2\r\n\n30,-4\n5,6", size)
+    assert tensor.array.tolist() == [[1.25, 2], [30, -4], [5, 6]]
+    with pytest.raises(ServeError, match="line 3 is '5,x'"):
+        csv_rows.decode(b"1,2\n3,4\n5,x\n7,8", size)
+    with pytest.raises(ServeError, match="lines have 2 and 3 numbers"):
+        csv_rows.decode(b"1,2\n3,4,5\n6", size)
+
+
+def test_what_is_read_takes_little_beside_what_is_made():
+    text = b"1\n" * 2**14
+    tracemalloc.start()
+    try:
+        (tensor,) = csv_rows.decode(text, 256)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 4 * tensor.array.nbytes
 
 
 @given(arrays.arrays(np.float32, arrays.array_shapes(min_dims=2, max_dims=2), elements=st.floats(width=32)))

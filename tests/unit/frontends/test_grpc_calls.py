@@ -8,6 +8,7 @@ import pytest
 from tests.harness.echo_rpc import FakeThreads
 from tests.harness.fake_core import FakeCore
 
+from trivium.frontends.h2.call import COSTLY_BYTES
 from trivium.frontends.h2.state import (
     ANSWERED,
     CANCELLED,
@@ -41,6 +42,9 @@ class EchoRpc:
 
     def admit(self, call: RpcCall) -> None:
         """All are let in."""
+
+    def is_costly(self, call: RpcCall, message: bytes) -> bool:
+        return b"costly" in message
 
     def decode(self, call: RpcCall, message: bytes) -> tuple[Operation, "EchoRpc"]:
         verb, _, text = message.partition(b" ")
@@ -139,9 +143,10 @@ class Client:
         for _ in range(20):
             await asyncio.sleep(0)
 
-    async def ends(self) -> RpcAnswer:
+    async def ends(self, held: int = 0) -> RpcAnswer:
+        """Its status; what is `held` then is read by a thread."""
         said = await asyncio.wait_for(self.over, 5)
-        assert self.site.held_bytes == 0
+        assert self.site.held_bytes == held
         assert all(ticket.is_over or ticket.cancelled for ticket in self.core.tickets)
         return said
 
@@ -361,8 +366,39 @@ def test_a_stream_that_ends_while_a_response_is_written() -> None:
         client.core.tickets[0].say(b"slowly")
         client.core.tickets[0].say(b"behind")
         client.core.tickets[1].say(b"end all")
-        assert (await client.ends()).code == 9
+        assert (await client.ends(held=len(b"echo x"))).code == 9
         client.threads.run()
         assert client.heard == []
+        assert client.site.held_bytes == 0
+
+    streaming(scene, is_prompt=False)
+
+
+def test_a_message_that_a_thread_reads_stays_booked_when_its_stream_has_ended() -> None:
+    async def scene(client: Client) -> None:
+        message = b"echo costly" + bytes(COSTLY_BYTES)
+        await client.send(message)
+        client.over.cancel()
+        await asyncio.wait([client.over])
+        assert client.site.held_bytes == len(message)
+        client.threads.run()
+        assert client.site.held_bytes == 0
+        assert not client.core.tickets
+
+    streaming(scene, is_prompt=False)
+
+
+def test_a_large_message_stays_booked_while_the_core_holds_it() -> None:
+    async def scene(client: Client) -> None:
+        message = b"echo " + bytes(COSTLY_BYTES)
+        await client.send(message)
+        lease = client.core.tickets[0].operation.payload.lease
+        assert lease is not None
+        lease.hold()
+        client.over.cancel()
+        await asyncio.wait([client.over])
+        assert client.site.held_bytes == len(message)
+        lease.release()
+        assert client.site.held_bytes == 0
 
     streaming(scene, is_prompt=False)

@@ -24,7 +24,7 @@ from trivium.cli.process import LogHandler, VisibleFormatter, run
 from trivium.cli.stopping import keep_hangups
 from trivium.codecs.java_properties import MAX_BYTES, Properties, read
 from trivium.devices import count_gpus
-from trivium.types.errors import ServeError
+from trivium.types.errors import ServeError, frameless
 
 FAILED = 1
 _log = logging.getLogger("ModelServer")
@@ -89,7 +89,7 @@ def command(words: Sequence[str]) -> None:
     try:
         run(live(settings), is_debuggable=settings.loaded.config.security.debuggable)
     except ServeError as error:
-        _refuse(error)
+        _refuse(frameless(error))
 
 
 def _settled(options: argparse.Namespace, environment: Mapping[str, str]) -> tuple[str, ServingSettings]:
@@ -102,7 +102,7 @@ def _settled(options: argparse.Namespace, environment: Mapping[str, str]) -> tup
         return str(file or ""), settle(sources, environment, home)
     except ServeError as error:
         log_failure("ConfigurationError")
-        _refuse(error)
+        _refuse(frameless(error))
 
 
 def _refuse(error: ServeError) -> NoReturn:

@@ -10,11 +10,12 @@ from collections.abc import Iterable
 
 from trivium import app
 from trivium.cli.cannot_listen import CannotListen
+from trivium.cli.collector import COLLECTIONS
 from trivium.cli.djl_serving.report import bound
 from trivium.cli.djl_serving.server_metrics import LifeMetrics, log_failure
 from trivium.cli.djl_serving.settings import ServingSettings
 from trivium.cli.listeners import Listeners
-from trivium.cli.process import observer, settle
+from trivium.cli.process import observer
 from trivium.cli.stopping import CUT_OFF, StopSignals
 from trivium.core.server import Server
 from trivium.formats.djl.repository import DjlFormat
@@ -88,7 +89,7 @@ async def _serve(server: Server, listeners: Listeners, settings: ServingSettings
     if settings.waits:
         await listen()
     metrics.listens()
-    settle()
+    COLLECTIONS.settle()
     await stopped
     return await _go_down(server, listeners, stop, settings.fails_fast and given_up.is_set())
 

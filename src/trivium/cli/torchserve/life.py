@@ -15,8 +15,9 @@ from pathlib import Path
 
 from trivium import app
 from trivium.cli.cannot_listen import CannotListen
+from trivium.cli.collector import COLLECTIONS
 from trivium.cli.listeners import Listeners
-from trivium.cli.process import observer, settle
+from trivium.cli.process import observer
 from trivium.cli.stopping import CUT_OFF, StopSignals
 from trivium.cli.torchserve.logs import TorchServeLogs
 from trivium.cli.torchserve.machine import measuring
@@ -139,7 +140,7 @@ async def _until_stopped(
     await asyncio.wait({loading, stopped}, return_when="FIRST_COMPLETED")
     if loading.done():
         loading.result()
-        settle()
+        COLLECTIONS.settle()
         await _choose_defaults(server, settings)
         if snapshots is not None:
             await snapshots.begin()

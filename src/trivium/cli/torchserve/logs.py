@@ -21,6 +21,7 @@ from trivium.codecs.visible_text import visible
 from trivium.frontends.access_log import AccessLine, DetailedLine
 from trivium.log_rotation import Rotation
 from trivium.log_writer import LogWriter
+from trivium.types.errors import frameless
 from trivium.types.recording import WORKER_LINE, InstanceName, WorkerLine
 
 SERVER_LOG, MODEL_LOG, ACCESS_LOG = "ts_log.log", "model_log.log", "access_log.log"
@@ -298,7 +299,7 @@ def _log_to_files(
     try:
         everything, of_models = (make(folder / name) for name in (SERVER_LOG, MODEL_LOG))
     except OSError as error:
-        faults.append(_unwritable(error, folder, "LOG_LOCATION"))
+        faults.append(_unwritable(frameless(error), folder, "LOG_LOCATION"))
         return False
     others.append(everything)
     of_models.addFilter(lambda record: record.name.startswith(_WORKERS))
@@ -311,7 +312,7 @@ def _made(folder: Path, variable: str, faults: list[str]) -> bool:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        faults.append(_unwritable(error, folder, variable))
+        faults.append(_unwritable(frameless(error), folder, variable))
         return False
     return True
 
@@ -322,7 +323,7 @@ def _opened(
     try:
         return make(path)
     except OSError as error:
-        faults.append(_unwritable(error, cast(Path, path), variable))
+        faults.append(_unwritable(frameless(error), cast(Path, path), variable))
         return make(None)
 
 

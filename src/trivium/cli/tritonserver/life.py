@@ -14,8 +14,9 @@ import click
 
 from trivium import app
 from trivium.cli.cannot_listen import CannotListen
+from trivium.cli.collector import COLLECTIONS
 from trivium.cli.listeners import Listeners
-from trivium.cli.process import observer, settle
+from trivium.cli.process import observer
 from trivium.cli.stopping import StopSignals
 from trivium.cli.tritonserver.errors import CannotStart
 from trivium.cli.tritonserver.log_lines import TABLE
@@ -84,7 +85,7 @@ async def _serve(settings: CommandSettings, stop: StopSignals) -> int:
             log.error("Internal: failed to load all models")
         if not await _listen(listeners):
             return _FAILED
-        settle()
+        COLLECTIONS.settle()
         await stop.wait()
         return await _go_down(server, stop, listeners)
 

@@ -16,7 +16,7 @@ from trivium.core.instances.scaler_policy import GroupView, decide
 from trivium.core.request import GIVEN_UP
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ServeError, named
+from trivium.types.errors import Code, ServeError, anew, frameless, named, noted
 from trivium.types.interfaces import Clock, Instance, Port
 from trivium.types.running import InstanceId, ItemId, Placement
 from trivium.types.spec import MOST_INSTANCES, Device, InstanceGroup, Isolation, Limits
@@ -171,9 +171,9 @@ class Scaler:
         """
         while lacking := [group for group in self._groups if not _is_within(group)]:
             if self._ended is not None:
-                raise self._ended.with_traceback(None)  # it may be raised for several
+                raise anew(self._ended)
             if self._last_failure is not None:
-                raise self._last_failure.with_traceback(None)
+                raise anew(self._last_failure)
             if any(map(self._is_over, lacking)):
                 raise self.failure(model)
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -272,7 +272,7 @@ class Scaler:
         for result in results:
             if isinstance(result, BaseException):
                 await self.close()
-                raise result
+                raise anew(result)
         self.review()
 
     def review(self) -> None:
@@ -345,7 +345,7 @@ class Scaler:
         try:
             await self._open(group, placement)
         except Exception as cause:
-            error = cause if isinstance(cause, ServeError) else _own_fault(placement, cause)
+            error = frameless(cause) if isinstance(cause, ServeError) else _own_fault(placement, noted(cause))
             self._note_failure(group)
             self._last_failure, self._trouble = error, error.message
             log.error("instance %s did not open: %s", placement.name, error.message)

@@ -10,7 +10,7 @@ from trivium.core.graph.policy import MemberCall
 from trivium.core.instances.scaler import Launch
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, anew
 from trivium.types.interfaces import Instance, Port
 from trivium.types.operations import Broadcast, Infer, Remembered
 from trivium.types.payload import Payload, PayloadKind, Raw
@@ -223,7 +223,7 @@ class Broadcasts:
                     log.error(
                         "model '%s': %s did not undo %s: %s", wish.model, wish.undo, wish.function, result
                     )
-        raise failures[0]
+        raise anew(failures[0])
 
     async def _on(
         self, numbers: Collection[InstanceId], function: str, payload: Raw
@@ -260,7 +260,7 @@ class Broadcasts:
 def _check(answer: object) -> None:
     """Raise what an answer says went wrong, by its status, too."""
     if isinstance(answer, ServeError):
-        raise answer
+        raise anew(answer)
     if isinstance(answer, Raw) and answer.status >= 300:
         text = b"".join(bytes(part.data[:1000]) for part in answer.parts[:1]).decode("utf-8", "replace")
         status = answer.status if answer.status >= 400 else None

@@ -13,8 +13,6 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
 
-import msgspec
-
 from trivium.core.graph.policy import MemberCall, member_calls
 from trivium.core.models.broadcasts import have_undone
 from trivium.core.models.lifecycle import Lifecycle
@@ -22,12 +20,12 @@ from trivium.core.models.polling import RepositoryPoller, RepositoryReconciler
 from trivium.core.models.registry import Record, Registry
 from trivium.core.models.repository import ModelEntry, Repository, with_members
 from trivium.core.models.waiting import WaitingRequest
-from trivium.core.queueing.deferred import owned, size_of
+from trivium.core.queueing.kept_payload import kept_bytes
 from trivium.core.request import COMPLETED
 from trivium.types import reasons
 from trivium.types.core_config import CoreConfig, ModelControlMode
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ConfigError, ServeError, named
+from trivium.types.errors import Code, ConfigError, ServeError, anew, frameless, named
 from trivium.types.interfaces import Sink, Ticket
 from trivium.types.operations import (
     Broadcast,
@@ -126,7 +124,7 @@ class ModelControl:
     async def poll(self) -> None:
         """Look once, and follow what changed. Raises UNSUPPORTED where models do not follow their files."""
         if self._polling is None:
-            raise NOT_POLLED
+            raise anew(NOT_POLLED)
         await self._polling.poll()
 
     def begin_drain(self) -> None:
@@ -148,9 +146,9 @@ class ModelControl:
 
     async def _part(self, operation: Change) -> ResponsePart:
         if not self._may_change():
-            raise GOING_DOWN
+            raise anew(GOING_DOWN)
         if not self._is_open:
-            raise NOT_BY_CLIENTS
+            raise anew(NOT_BY_CLIENTS)
         _judge_names(operation)
         if isinstance(operation, Broadcast):
             model = self._registry.serving(operation.model, operation.version)
@@ -369,7 +367,7 @@ class ModelControl:
         if not isinstance(error, ServeError):
             log.error("changing model '%s' failed", model, exc_info=error)
             error = ServeError(Code.INTERNAL, f"Our own fault: {named(error)}")
-        sink(ResponsePart(error=error, model=model))
+        sink(ResponsePart(error=frameless(error), model=model))
 
     def _members(self, model: str, version: str = "") -> Sequence[str]:
         """The models of a graph's steps, if it is one."""
@@ -479,12 +477,11 @@ class LazyModels:
         waiting = self._waiting.get(name)
         if waiting is None and self._registry.records(name):
             return self._submit(infer, sink)
-        kept = msgspec.structs.replace(infer, payload=owned(infer.payload))
-        request = WaitingRequest(kept, sink, self._now())
+        request = WaitingRequest(infer, sink, self._now())
         try:
             self._check_room(request)
         except ServeError as error:
-            request.fail(error)
+            request.fail(frameless(error))
             return COMPLETED
         if waiting is None:
             self._waiting[name] = [request]
@@ -502,7 +499,7 @@ class LazyModels:
                 f"Predictions have registered {MOST_LAZY} models, which is the bound. Unregister some of them first.",
             )
         waiting = (one for some in self._waiting.values() for one in some)
-        size = sum(size_of(ResponsePart(payload=one.infer.payload)) for one in (request, *waiting))
+        size = sum(kept_bytes(one.infer.payload) for one in (request, *waiting))
         if size > MOST_WAITING_BYTES:
             raise ServeError(
                 Code.QUEUE_FULL,

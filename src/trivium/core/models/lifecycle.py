@@ -40,7 +40,7 @@ from trivium.machine.memory_guard import MemoryGuard
 from trivium.types import reasons
 from trivium.types.core_config import CoreConfig
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ConfigError, ServeError, named
+from trivium.types.errors import Code, ConfigError, ServeError, anew, frameless, named
 from trivium.types.findings import Finding, Severity
 from trivium.types.interfaces import Clock, Engine, FindEngine, Format, SupportsCheck
 from trivium.types.operations import Scale, VersionStatus
@@ -149,7 +149,7 @@ class Lifecycle:
                 try:
                     specs.append(await self.complete(available[version], model.form))
                 except ServeError as error:
-                    broken.append(_unreadable(available[version], error))
+                    broken.append(_unreadable(available[version], frameless(error)))
         good, unfit = graph_policy.examined(specs)
         return good, broken + unfit
 
@@ -178,7 +178,7 @@ class Lifecycle:
             if failures:
                 if not keep_failed:
                     self._discard(records)
-                raise failures[0]
+                raise anew(failures[0])
 
     def check_new(self, entry: ModelEntry) -> None:
         """Raises CONFLICT for a version that is known already, and for one that nobody gave where any is. One that was
@@ -260,7 +260,7 @@ class Lifecycle:
             loads = (self._load(record, available[record.version], found.form) for record in records)
             failures = [error for error in await asyncio.gather(*loads) if error is not None]
             if failures:
-                raise failures[0]
+                raise anew(failures[0])
             for record in self._registry.records(name):
                 if record.version not in plan.load:
                     self._drop(record, forget=True)
@@ -342,7 +342,7 @@ class Lifecycle:
         try:
             spec, loaded = await self._opened(spec, form)
         except ServeError as error:
-            failure = record.blamed(error)
+            failure = record.blamed(frameless(error))
         except Exception as error:
             log.exception("loading model '%s' version %s failed", spec.name, spec.version)
             failure = ServeError(Code.INTERNAL, f"Loading failed: {named(error)}")
@@ -377,7 +377,7 @@ class Lifecycle:
             except BaseException as error:
                 prepared.undo()
                 if isinstance(error, ServeError):
-                    prepared.blame(error)
+                    prepared.blame(frameless(error))
                 raise
 
     async def _open_prepared(

@@ -15,7 +15,7 @@ from trivium.core.models.polling_policy import PollingDecision, Snapshot, decide
 from trivium.core.models.registry import Registry
 from trivium.core.models.repository import READ_SECONDS, Repository, loading_order
 from trivium.core.models.sources import Source
-from trivium.types.errors import ConfigError, ServeError
+from trivium.types.errors import ConfigError, ServeError, anew
 from trivium.types.interfaces import SupportsPolling
 from trivium.types.spec import Defaults, InvalidModel
 from trivium.types.state import VersionState
@@ -169,7 +169,7 @@ class RepositoryReconciler:
                     log.warning(NOT_FOLLOWED, one.name, result.message)
                     self._failed.add(one.name)
                 elif result is not None:
-                    raise result
+                    raise anew(result)
         for name in decision.unload:
             await self._lifecycle.remove(name)
 

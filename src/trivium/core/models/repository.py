@@ -17,7 +17,7 @@ from trivium.core.models.source_policy import applied, with_fit_names
 from trivium.core.models.sources import MemberSources, Source
 from trivium.files import lies_within
 from trivium.types.core_config import CoreConfig
-from trivium.types.errors import Code, ConfigError, ServeError, said_by
+from trivium.types.errors import Code, ConfigError, ServeError, anew, frameless, said_by
 from trivium.types.fetching import FetchModel
 from trivium.types.findings import Finding, Severity
 from trivium.types.interfaces import Format, SupportsHint, SupportsMembers, SupportsOverride, SupportsSource
@@ -103,7 +103,7 @@ class Repository:
         try:
             return await self._fetched(source)
         except ServeError as error:
-            return _unfetched(source, error)
+            return _unfetched(source, frameless(error))
 
     def close(self) -> None:
         """Give up what is being fetched, and let its threads go."""
@@ -197,7 +197,7 @@ class Repository:
         found: dict[str, ModelEntry] = {}
         for source, reading in await self._readings(kept):
             if isinstance(reading, ServeError):
-                raise reading
+                raise anew(reading)
             for invalid in reading.unreadable:
                 raise ConfigError(invalid.findings)
             names = dict.fromkeys(spec.name for spec in reading.specs)
@@ -227,7 +227,7 @@ class Repository:
                 try:
                     member = await self._member(asked, owner)
                 except ServeError as error:
-                    found.append((Source(Path(asked.uri), form, asked, is_member=True), error))
+                    found.append((Source(Path(asked.uri), form, asked, is_member=True), frameless(error)))
                 else:
                     waiting += [] if known else [member]
         return found

@@ -33,11 +33,11 @@ from trivium.types import reasons
 from trivium.types.buffers import Lease
 from trivium.types.debug_state import ModelDebugState, SequenceDebugState
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, anew, frameless
 from trivium.types.generation import Generated
 from trivium.types.interfaces import Check, Clock, Sink
 from trivium.types.operations import Broadcast, CallRef, Infer, ModelDescription, ResponsePart
-from trivium.types.payload import Payload, Raw, Tensors
+from trivium.types.payload import Payload, Raw, Tensors, cover
 from trivium.types.running import Executed, InstanceId, ItemId, Part, Placement, Stepped
 from trivium.types.schedules import Graph, Sequence
 from trivium.types.spec import Device, InstanceGroup, Isolation, ModelSpec, StandingCall
@@ -99,7 +99,6 @@ class ServedModel:
         self._active = 0
         self._reading: dict[ItemId, Item] = {}  # whose bodies are read in a thread
         self._idle_waiters: list[asyncio.Future[None]] = []
-        self._is_cold = False
         self._follow_scaling()
 
     def _follow_scaling(self) -> None:
@@ -159,13 +158,15 @@ class ServedModel:
             else:
                 self._admit(item)
         except ServeError as error:
-            self._refuse(item, error)
+            self._refuse(item, frameless(error))
         return item
 
     def _admit(self, item: Item) -> None:
         """Judge an item, and put it into the queue. Raises ServeError for one that is refused."""
         self._adapter.admit(item)
         infer = item.operation
+        if infer.payload.lease is not None:
+            cover(infer.payload)
         if self._tracing.is_on:
             self._tracing.admitted(item, self.spec)
         if self._context.cache is not None and self._context.cache.answers(item, self._counters):
@@ -201,11 +202,11 @@ class ServedModel:
                 return
             try:
                 if isinstance(found, ServeError):
-                    raise found
+                    raise anew(found)
                 item.operation = found
                 self._admit(item)
             except ServeError as error:
-                self._refuse(item, error)
+                self._refuse(item, frameless(error))
 
         self._context.offload(lambda: self._adapter.read(infer), done)
 
@@ -231,7 +232,7 @@ class ServedModel:
         self._streams.look_soon()
         part = await done
         if part.error is not None:
-            raise part.error.with_traceback(None)
+            raise anew(part.error)
         return part.payload or Raw(())
 
     def _refuse(self, item: Item, error: ServeError) -> None:

@@ -15,6 +15,7 @@ from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError, frameless
 from trivium.types.interfaces import Clock, Sink, Ticket, Timer
 from trivium.types.operations import Infer, ResponsePart, VersionStatus
+from trivium.types.payload import cover
 from trivium.types.spec import Limits
 from trivium.types.state import VersionState
 
@@ -136,6 +137,11 @@ class WaitingRoom:
         request = WaitingRequest(infer, sink, self._clock.now(), lambda gone: waiting.pop(gone, None))
         if len(waiting) >= limits.queue_items:
             request.fail(queue_full(record.name, len(waiting), RETRY_SECONDS))
+            return COMPLETED
+        try:
+            cover(infer.payload)
+        except ServeError as error:
+            request.fail(frameless(error))
             return COMPLETED
         request.keep_deadline(limits, self._clock)
         waiting[request] = None

@@ -6,6 +6,7 @@ What is sampled says `tracing_policy`; what becomes of finished traces is the ex
 
 import itertools
 import time
+import weakref
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -15,7 +16,7 @@ from trivium.core.request import Item
 from trivium.types.generation import GenerationUsage
 from trivium.types.interfaces import Sink
 from trivium.types.operations import ResponsePart, TraceControl, TraceReport
-from trivium.types.payload import Tensors
+from trivium.types.payload import Tensor, Tensors, size_of
 from trivium.types.running import Executed, ItemId
 from trivium.types.schedules import Graph
 from trivium.types.spec import ModelSpec
@@ -26,6 +27,34 @@ MOST_WAITING = 1000
 
 MOST_ANSWERS = 1000
 """Parts of one answer of which the time is kept, and of which the tensors are."""
+
+
+MOST_COPIED = 2**28
+"""Bytes of tensors that traces hold at a time, until they are written; one for which there is no room has none."""
+
+
+class TensorCopies:
+    """Copies tensors for traces, and books the copies until the traces are dropped, whichever thread does it."""
+
+    def __init__(self, most: int = MOST_COPIED) -> None:
+        self._most = most
+        self._numbers = itertools.count()
+        self._held: dict[int, int] = {}
+
+    @property
+    def held(self) -> int:
+        """Bytes of all copies."""
+        return sum(list(self._held.values()))
+
+    def of(self, trace: Trace, payload: Tensors) -> tuple[Tensor, ...]:
+        """Return copies for a trace; none where there is no room."""
+        size = sum(map(size_of, payload.items))
+        if self.held + size > self._most:
+            return ()
+        number = next(self._numbers)
+        self._held[number] = size
+        weakref.finalize(trace, self._held.pop, number, None).atexit = False
+        return payload.copied().items
 
 
 class Tracing:
@@ -41,6 +70,7 @@ class Tracing:
         self.is_on = False
         self._exporter = exporter
         self._book = TraceBook(first, exporter is not None)
+        self.copies = TensorCopies()
         self._numbers = itertools.count(1)
         self._live: dict[ItemId, LiveTrace] = {}
         self._waiting: dict[ItemId, LiveTrace] = {}
@@ -196,7 +226,7 @@ class LiveTrace:
         self._note(Moment.QUEUED, tracing.now())
         payload = item.operation.payload
         if Detail.TENSORS in family.details and isinstance(payload, Tensors):
-            trace.inputs = payload.copied().items
+            trace.inputs = tracing.copies.of(trace, payload)
 
     def ran(self, run: Executed) -> None:
         """The request was in this execution; a model that goes on with it again and again had it in several."""
@@ -221,7 +251,7 @@ class LiveTrace:
         if self._answers <= MOST_ANSWERS:
             self._note(Moment.ANSWERED, now)
             if Detail.TENSORS in self.family.details and isinstance(part.payload, Tensors):
-                trace.outputs += part.payload.copied().items
+                trace.outputs += tracing.copies.of(trace, part.payload)
         if not part.final:
             self._sink(part)
             return

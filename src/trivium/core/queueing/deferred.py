@@ -12,19 +12,16 @@ from functools import partial
 
 import msgspec
 
-from trivium.core.queueing.response_cache_policy import size_of as tensors_size
+from trivium.core.queueing.kept_payload import PER_PART, detached, kept_bytes
 from trivium.types import reasons
 from trivium.types.core_config import DeferredLimits
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, anew
 from trivium.types.generation import Generated
 from trivium.types.interfaces import Sink, Ticket
 from trivium.types.operations import Defer, Deferred, Fetch, Fetched, Infer, ResponsePart
-from trivium.types.payload import Payload, Raw, Tensors
+from trivium.types.payload import RequestPayload
 from trivium.types.shares import share_of
-
-PER_PART = 512
-"""Bytes that a part is taken to cost beside its data."""
 
 Submit = Callable[[Infer, Sink], Ticket]
 Write = Callable[[ResponsePart], ResponsePart | None]
@@ -35,7 +32,7 @@ Offload = Callable[[Callable[[], ResponsePart | None], Callable[[ResponsePart | 
 @dataclass(slots=True, eq=False)
 class DeferredAnswer:
     """One answer: its parts from the number `first` on, and whether the last one has come. `held`: its producer waits
-    for somebody to fetch.
+    for somebody to fetch. `asked`: bytes of its request, until that has ended.
     """
 
     token: str
@@ -44,6 +41,7 @@ class DeferredAnswer:
     parts: list[ResponsePart] = field(default_factory=list)
     first: int = 0
     size: int = 0
+    asked: int = 0
     is_whole: bool = False
     ticket: Ticket | None = None
     held: bool = False
@@ -90,16 +88,33 @@ class DeferredAnswers:
         answer = DeferredAnswer(self._make_token(), self._now(), owner)
         self._answers[answer.token] = owner.answers[answer.token] = answer
         self._weigh(owner)
-        infer = msgspec.structs.replace(operation.infer, payload=owned(operation.infer.payload))
+        self._admit(answer, operation.infer.payload)
         take = partial(self._take, answer)
         sink = take if operation.write is None else partial(self._write, operation.write, take)
-        ticket = self._submit(infer, sink)
+        ticket = self._submit(operation.infer, sink)
         if not answer.is_whole:
             answer.ticket = ticket
         if answer.parts and (error := answer.parts[0].error) is not None:
             self._drop(answer.token)
-            raise error
+            raise anew(error)
         return Deferred(answer.token)
+
+    def _admit(self, answer: DeferredAnswer, payload: RequestPayload) -> None:
+        """Count what a request holds until it ends. A lease has books of its own. Raises QUEUE_FULL where there is no
+        room.
+        """
+        if payload.lease is None:
+            answer.asked = kept_bytes(payload) - PER_PART
+            self._count(answer.owner, answer.asked)
+            self._drop_whole(answer)
+            if self._size > self._limits.size:
+                self._drop(answer.token)
+                raise ServeError(
+                    Code.QUEUE_FULL,
+                    f"Requests whose answers are fetched later, and those answers, have {self._limits.size} bytes, the "
+                    "bound (--deferred-bytes). Try again later.",
+                    retry_after=1.0,
+                )
 
     def fetch(self, operation: Fetch) -> Fetched:
         """Return the parts from a number on, as many as there are or are wanted. Those in front of it are forgotten.
@@ -143,11 +158,13 @@ class DeferredAnswers:
     def _take(self, answer: DeferredAnswer, part: ResponsePart | None) -> None:
         if part is None or answer.is_whole or answer.token not in self._answers:
             return
-        kept = msgspec.structs.replace(part, payload=None if part.payload is None else owned(part.payload))
-        size = size_of(kept)
+        kept = msgspec.structs.replace(part, payload=None if part.payload is None else detached(part.payload))
+        size = kept_bytes(kept.payload)
         answer.parts.append(kept)
         if part.final:
             answer.is_whole, answer.ticket = True, None  # the two hold one another
+            self._count(answer.owner, -answer.asked)
+            answer.asked = 0
         self._book(answer, size)
         self._make_room(answer)
         if answer.is_whole:
@@ -180,9 +197,12 @@ class DeferredAnswers:
     def _book(self, answer: DeferredAnswer, size: int) -> None:
         """Count so many bytes more of an answer, or less."""
         answer.size += size
-        answer.owner.size += size
+        self._count(answer.owner, size)
+
+    def _count(self, client: ClientAnswers, size: int) -> None:
+        client.size += size
         self._size += size
-        self._weigh(answer.owner)
+        self._weigh(client)
 
     def _weigh(self, client: ClientAnswers) -> None:
         if len(client.answers) > share_of(self._limits.count) or client.size > share_of(self._limits.size):
@@ -191,8 +211,7 @@ class DeferredAnswers:
             self._over.pop(client.name, None)
 
     def _make_room(self, growing: DeferredAnswer) -> None:
-        while self._size > self._limits.size and (token := self._one_too_large(growing.owner)):
-            self._drop(token)
+        self._drop_whole(growing)
         if self._size <= self._limits.size:
             return
         if growing.is_whole:
@@ -201,6 +220,11 @@ class DeferredAnswers:
             growing.held = True
             growing.ticket.hold()
 
+    def _drop_whole(self, growing: DeferredAnswer) -> None:
+        """Drop those that are whole for as long as all take too much."""
+        while self._size > self._limits.size and (token := self._one_too_large(growing.owner)):
+            self._drop(token)
+
     def _replace(self, answer: DeferredAnswer) -> None:
         """Keep a sentence in place of an answer for which there is no room."""
         words = (
@@ -208,13 +232,13 @@ class DeferredAnswers:
             "kept (--deferred-bytes). Send the request without asking for that, or fetch others first."
         )
         part = ResponsePart(error=ServeError(Code.TOO_LARGE, words))
-        self._book(answer, size_of(part) - answer.size)
+        self._book(answer, kept_bytes(None) - answer.size)
         answer.parts = [part]
 
     def _forget(self, answer: DeferredAnswer, first: int) -> None:
         """Free the parts in front of `first`, which the client has; a producer that waited for that goes on."""
         count = first - answer.first
-        freed = sum(map(size_of, answer.parts[:count]))
+        freed = sum(kept_bytes(part.payload) for part in answer.parts[:count])
         del answer.parts[:count]
         answer.first = first
         self._book(answer, -freed)
@@ -236,9 +260,7 @@ class DeferredAnswers:
         del owner.answers[token]
         self._whole.pop(token, None)
         owner.whole.pop(token, None)
-        self._size -= answer.size
-        owner.size -= answer.size
-        self._weigh(owner)
+        self._count(owner, -answer.size - answer.asked)
         if not owner.answers:
             self._clients.pop(owner.name, None)
         ticket, answer.ticket = answer.ticket, None
@@ -246,25 +268,3 @@ class DeferredAnswers:
             ticket.cancel(
                 ServeError(Code.CANCELLED, "Its answer is kept no longer, and nobody has fetched it.")
             )
-
-
-def owned(payload: Payload) -> Payload:
-    """Return a payload with memory of its own: it outlives the request and the batch that it came with."""
-    if isinstance(payload, Tensors):
-        return payload.copied()
-    if isinstance(payload, Raw):
-        parts = tuple(msgspec.structs.replace(part, data=bytes(part.data)) for part in payload.parts)
-        return msgspec.structs.replace(payload, parts=parts, lease=None)
-    raise ServeError(
-        Code.UNSUPPORTED, "What this request holds cannot be kept for later. Send it without asking for that."
-    )
-
-
-def size_of(part: ResponsePart) -> int:
-    """Bytes that keeping a part costs."""
-    payload = part.payload
-    if isinstance(payload, Raw):
-        return PER_PART + sum(len(each.data) for each in payload.parts)
-    if isinstance(payload, Tensors):
-        return PER_PART + tensors_size(payload)
-    return PER_PART

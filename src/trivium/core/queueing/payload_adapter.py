@@ -18,7 +18,7 @@ from trivium.core.request import Item
 from trivium.types import reasons
 from trivium.types.buffers import Lease
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ServeError, named
+from trivium.types.errors import Code, ServeError, frameless, named
 from trivium.types.generation import Generate, Generated
 from trivium.types.operations import Infer, WantedOutput
 from trivium.types.payload import Listed, Payload, PayloadKind, Raw, Scalar, Tensor, Tensors
@@ -107,7 +107,7 @@ class PayloadAdapter:
             infer, payload = self._as_tensors(infer, infer.payload)
             return msgspec.structs.replace(infer, payload=pack_strings(payload))
         except ServeError as error:
-            return error.with_traceback(None)
+            return frameless(error)
         except Exception as error:
             return ServeError(Code.INTERNAL, f"Our own fault: {named(error)}")
 
@@ -126,13 +126,13 @@ class PayloadAdapter:
             try:
                 return as_tensors(outcome), {}
             except ServeError as error:
-                return error, {}
+                return frameless(error), {}
         if item.operation.wants is TENSORS and type(outcome) is Raw:
             try:
                 names = [output.name for output in item.operation.outputs]
                 return to_outputs(outcome, self._spec.outputs, self._spec.name, names)
             except ServeError as error:
-                return error, {}
+                return frameless(error), {}
         return outcome, {}
 
     def written(self, item: Item, payload: Payload | None) -> Payload | None:

@@ -14,15 +14,12 @@ from cachetools import LRUCache
 
 from trivium.codecs import binary
 from trivium.types.operations import Infer
-from trivium.types.payload import PackedTensor, Tensor, Tensors
+from trivium.types.payload import PER_ELEMENT, PackedTensor, Tensor, Tensors
 
 Value = TypeVar("Value")
 DIGEST_BYTES = 32
 PER_ENTRY = 512
 """Bytes that an entry is taken to cost beside its arrays."""
-PER_ELEMENT = 64
-"""Likewise each element of a BYTES tensor, which is an object of its own."""
-
 _LENGTH = struct.Struct("<Q").pack
 
 

@@ -7,7 +7,7 @@ from trivium.core.observability.recording import item_log
 from trivium.core.observability.statistics import VersionCounters
 from trivium.core.queueing.payload_adapter import PayloadAdapter
 from trivium.core.request import Item
-from trivium.types.errors import ServeError
+from trivium.types.errors import ServeError, frameless
 from trivium.types.generation import Generated
 from trivium.types.metrics import Measurements
 from trivium.types.operations import ResponsePart
@@ -55,7 +55,7 @@ class ResponseDispatcher:
             try:
                 payload = self._door.written(item, payload)
             except ServeError as error:
-                self.end(item, error)
+                self.end(item, frameless(error))
                 return False
         try:
             item.sink(ResponsePart(payload, None, None, True, parameters, self._name, self._version))
@@ -101,7 +101,7 @@ class ResponseDispatcher:
             try:
                 outcome = self._door.written(item, outcome)
             except ServeError as error:
-                self.end(item, error)
+                self.end(item, frameless(error))
                 return False
             self._give(item, ResponsePart(outcome, None, None, False, parameters, self._name, self._version))
         return True

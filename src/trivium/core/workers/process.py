@@ -27,7 +27,7 @@ from trivium.core.workers.child_process import (
 from trivium.core.workers.connection import CREDIT, WorkerConnection
 from trivium.core.workers.upcalls import Upcalls
 from trivium.core.workers.wire import AnswerReader, BatchWriter, ProtocolError
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, noted
 from trivium.types.interfaces import Check, Port
 from trivium.types.operations import Infer
 from trivium.types.recording import InstanceName, WorkerEnd
@@ -170,7 +170,7 @@ class ProcessInstance:
         try:
             pieces = self._writer.write(number, batch)
         except Exception as error:
-            self._refuse(batch, error)
+            self._refuse(batch, noted(error))
         else:
             self.write(pieces)
 

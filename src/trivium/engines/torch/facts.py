@@ -54,7 +54,7 @@ def facts(torch: Any, spec: ModelSpec, notes: tuple[str, ...]) -> ModelFacts:
     try:
         outputs = _outputs(_run(torch, module, dtypes, shapes))
     except Exception as error:
-        return ModelFacts(inputs, (), False, (*notes, _NO_RUN.format(error)))
+        return ModelFacts(inputs, (), False, (*notes, _NO_RUN.format(said_by(error))))
     notes = (*notes, _TRACED_ON)
     if not _is_batch(torch, module, dtypes, shapes, outputs):
         return ModelFacts(inputs, outputs, False, notes)

@@ -42,7 +42,7 @@ from trivium.formats.djl.workflow import (
     read_definition,
 )
 from trivium.formats.each import read_each, unopened
-from trivium.types.errors import ConfigError
+from trivium.types.errors import ConfigError, frameless
 from trivium.types.findings import Finding, Severity
 from trivium.types.sources import ModelSource, SourceSetting
 from trivium.types.spec import (
@@ -119,7 +119,7 @@ class DjlFormat:
         try:
             models = [path] if is_model_alone or self._is_weights(path) else _models(path)
         except OSError as error:
-            return ReadResult((), (unopened(_name_of(path), path, error),))
+            return ReadResult((), (unopened(_name_of(path), path, frameless(error)),))
         known: dict[str, ModelSpec] = {}
 
         def read_model(place: Path) -> list[ModelSpec]:

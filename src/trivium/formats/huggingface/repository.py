@@ -10,6 +10,7 @@ from pathlib import Path
 from trivium.dialects.huggingface import names
 from trivium.formats.checkpoint import ENGINE, checked, names_in, read_checkpoint
 from trivium.formats.each import read_each, unopened
+from trivium.types.errors import frameless
 from trivium.types.spec import (
     Defaults,
     Device,
@@ -75,7 +76,7 @@ class HuggingFaceFormat:
         try:
             places = _models(path)
         except OSError as error:
-            return ReadResult((), (unopened(path.name, path, error),))
+            return ReadResult((), (unopened(path.name, path, frameless(error)),))
         return read_each(places, lambda place: [_spec(place, defaults)], _name_of)
 
     def finish(self, spec: ModelSpec, facts: ModelFacts) -> ModelSpec:

@@ -31,7 +31,7 @@ from trivium.formats.each import read_each, unopened
 from trivium.formats.torchserve import sequences, translation
 from trivium.formats.torchserve.folder import models, name_of, open_model, strays
 from trivium.formats.torchserve.language_model import LanguageModel
-from trivium.types.errors import ConfigError
+from trivium.types.errors import ConfigError, frameless
 from trivium.types.findings import Finding, Severity
 from trivium.types.sources import ModelSource, SourceSetting
 from trivium.types.spec import (
@@ -87,7 +87,7 @@ class TorchServeFormat:
         try:
             found, left = models(path), strays(path)
         except OSError as error:
-            return ReadResult((), (unopened(path.name, path, error),))
+            return ReadResult((), (unopened(path.name, path, frameless(error)),))
         known: set[tuple[str, str]] = set()
 
         def read_model(place: Path) -> list[ModelSpec]:

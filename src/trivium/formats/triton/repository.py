@@ -26,7 +26,7 @@ from trivium.formats.triton.labels import with_labels
 from trivium.formats.triton.normalisation import Rules, normalise
 from trivium.formats.triton.override import lay_out
 from trivium.types.batch_shapes import BatchShapes
-from trivium.types.errors import ConfigError
+from trivium.types.errors import ConfigError, frameless
 from trivium.types.findings import Finding, Severity
 from trivium.types.operations import Load
 from trivium.types.spec import Defaults, Foreign, ModelFacts, ModelSpec, ReadResult
@@ -52,7 +52,7 @@ class TritonFormat:
         try:
             folders = [path] if is_model(path) else child_folders(path)
         except OSError as error:
-            return ReadResult((), (unopened(path.name, path, error),))
+            return ReadResult((), (unopened(path.name, path, frameless(error)),))
 
         def read_model(folder: Path) -> list[ModelSpec]:
             return _read_model(open_folder(folder, defaults.config_name), defaults)

@@ -11,10 +11,12 @@ from typing import Protocol
 from trivium.frontends.h2.channel import NO_REQUEST, Channel
 from trivium.frontends.h2.rpc_head import RpcHead
 from trivium.frontends.h2.state import ANSWERED, CANCELLED, ActiveCall, GrpcState, reset_status, why_reset
+from trivium.frontends.held import submit
 from trivium.frontends.shares import AddressUse
 from trivium.frontends.turns import Result
 from trivium.types.access import AccessScope
-from trivium.types.errors import ServeError
+from trivium.types.buffers import Lease
+from trivium.types.errors import ServeError, noted
 from trivium.types.interfaces import ALLOW_ALL, RpcEncoder, RpcProtocol, Ticket
 from trivium.types.operations import Operation, ResponsePart, changes_something
 from trivium.types.wire import CostlyRpcAnswer, RpcAnswer, RpcCall
@@ -70,6 +72,7 @@ class UnaryCall(ActiveCall):
         self._encoder: RpcEncoder | None = None
         self._is_over = False
         self._is_early = False  # answered before the core's last part
+        self._lease: Lease | None = None  # of a large message; the channel holds it
         self._site.enter(self)
 
     def on_message(self, message: bytes) -> None:
@@ -83,14 +86,30 @@ class UnaryCall(ActiveCall):
         site = self._site
         call = self._call = RpcCall(head.method, site.without_key(head.metadata), timeout)
         try:
-            if len(message) > COSTLY_BYTES and self._protocol.is_costly(call, message):
-                self._place.elsewhere(lambda: self._protocol.decode(call, message), self._on_decoded)
-                return
+            if len(message) > COSTLY_BYTES:
+                self._lease = self._channel.lease = self._channel.lend(len(message))
+                if self._protocol.is_costly(call, message):
+                    self._elsewhere(lambda: self._protocol.decode(call, message), self._on_decoded)
+                    return
             decoded = self._protocol.decode(call, message)
         except Exception as error:
-            self._finish(self._site.refuse(call, error))
+            self._finish(self._site.refuse(call, noted(error)))
             return
         self._submit(call, decoded)
+
+    def _elsewhere(self, work: Callable[[], Result], done: Callable[[Result | Exception], None]) -> None:
+        """Have it done in a thread, which needs the message though the call may be over."""
+        lease = self._lease
+        if lease is None:
+            self._place.elsewhere(work, done)
+            return
+
+        def release(result: Result | Exception) -> None:
+            lease.release()
+            done(result)
+
+        lease.hold()
+        self._place.elsewhere(work, release)
 
     def _on_decoded(self, result: DecodedCall | Exception) -> None:
         call = self._call
@@ -111,9 +130,14 @@ class UnaryCall(ActiveCall):
                 if denied is not None:
                     self._finish(denied)
                     return
-            ticket = site.core.submit(operation, self._take)
+            lease, core = self._lease, site.core
+            ticket = (
+                core.submit(operation, self._take)
+                if lease is None
+                else submit(core, operation, self._take, lease)
+            )
         except Exception as error:
-            self._finish(site.refuse(call, error))
+            self._finish(site.refuse(call, noted(error)))
             return
         if not self._is_over:
             self._ticket = ticket
@@ -149,7 +173,7 @@ class UnaryCall(ActiveCall):
         try:
             said = self._encoder.encode(part)
         except Exception as error:
-            said = self._site.refuse(self._call, error)
+            said = self._site.refuse(self._call, noted(error))
         if type(said) is CostlyRpcAnswer:
             self._write_elsewhere(self._call, self._encoder, said, part)
         else:
@@ -168,7 +192,7 @@ class UnaryCall(ActiveCall):
             for later in behind.parts:
                 self._take(later)
 
-        self._place.elsewhere(said.write, written)
+        self._elsewhere(said.write, written)
 
     def _say(self, said: RpcAnswer, part: ResponsePart) -> None:
         if not said.final:

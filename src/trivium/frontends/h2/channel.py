@@ -24,9 +24,11 @@ from trivium.frontends.h2.responses import (
     trailers,
 )
 from trivium.frontends.h2.state import DEADLINE_EXCEEDED, INTERNAL, LAST_RESORT, RESOURCE_EXHAUSTED, GrpcState
+from trivium.frontends.held import message_lease
 from trivium.frontends.shares import AddressUse
 from trivium.frontends.turns import Result
-from trivium.types.errors import ServeError
+from trivium.types.buffers import Lease
+from trivium.types.errors import ServeError, frameless
 from trivium.types.wire import RpcAnswer
 
 _log = logging.getLogger(__name__)
@@ -104,7 +106,8 @@ class ChannelConnection(Protocol):
 
 class Channel(Sender):
     """Used on the loop only. `coding`: how responses are packed, empty for not. `kept`: bytes of messages that the
-    call has been given and not begun with; of the window so much is not given back.
+    call has been given and not begun with; of the window so much is not given back. `lease`: of a large message, which
+    it holds until the answer has left.
     """
 
     __slots__ = (
@@ -122,6 +125,7 @@ class Channel(Sender):
         "is_half_closed",
         "is_over",
         "kept",
+        "lease",
         "receiver",
         "requests",
     )
@@ -149,6 +153,7 @@ class Channel(Sender):
         self.coding = coding
         self._waiting: deque[bytes | Packed | None] | None = None  # behind one that is being unpacked
         self.kept = 0
+        self.lease: Lease | None = None
         self.is_half_closed = False  # the client has sent all
         self.is_over = False  # the call has been answered or cancelled
         self.receiver: ChannelListener | None = None
@@ -170,7 +175,7 @@ class Channel(Sender):
             for message in self.requests.feed(piece):
                 self._deliver(message)
         except (CallRefused, ServeError) as error:
-            self._refuse(error)
+            self._refuse(frameless(error))
         if ends:
             self.half_close()
         else:
@@ -195,13 +200,14 @@ class Channel(Sender):
         elif message is None:
             self.receiver.on_end()
         elif isinstance(message, Packed):
-            packed = message
             self._waiting = deque()
-            self._line.elsewhere(packed.unpack, lambda result: self._on_unpacked(packed, result))
+            lease = self.lend(len(message.message))
+            self._line.elsewhere(message.unpack, lambda result: self._on_unpacked(lease, result))
         else:
             self.receiver.on_message(message)
 
-    def _on_unpacked(self, packed: Packed, result: bytes | Exception) -> None:
+    def _on_unpacked(self, lease: Lease, result: bytes | Exception) -> None:
+        lease.release()
         waiting, self._waiting = self._waiting, None
         if self.is_over or waiting is None:
             return
@@ -209,9 +215,9 @@ class Channel(Sender):
             self._refuse(result)
             return
         try:
-            self.requests.book_unpacked(packed, result)
+            self.requests.book(len(result))
         except ServeError as error:
-            self._refuse(error)
+            self._refuse(frameless(error))
             return
         self._deliver(result)
         while waiting:
@@ -260,6 +266,11 @@ class Channel(Sender):
                 self._line.answered(self)
             else:
                 self._refuse(CallRefused(UNREAD))
+
+    def lend(self, size: int) -> Lease:
+        """Return the lease of a message of that size, which owns from now on what is booked for it."""
+        self.requests.held -= size
+        return message_lease(self._line.site, self._line.use, size)
 
     def give_back(self, size: int) -> None:
         """A message of `size` bytes is needed no more, or books itself; the client may send more."""
@@ -347,3 +358,6 @@ class Channel(Sender):
         self._line.site.unreserve(self.requests.held, self._line.use)
         self.requests.held = 0
         self.receiver = None
+        lease, self.lease = self.lease, None
+        if lease is not None:
+            lease.release()

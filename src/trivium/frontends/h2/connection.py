@@ -17,6 +17,7 @@ from trivium.frontends.h2.shared import Shared
 from trivium.frontends.h2.state import GOING_DOWN, UNAVAILABLE
 from trivium.frontends.shares import has_room
 from trivium.frontends.turns import SLICE
+from trivium.types.errors import frameless
 from trivium.types.wire import RpcAnswer
 
 _log = logging.getLogger(__name__)
@@ -57,6 +58,7 @@ class H2Connection(asyncio.BufferedProtocol):
         self._reads = True
         self._is_deaf = False  # the connection is ending; what still comes is thrown away
         self._is_mute = False  # all that it says has been said
+        self._is_gone = False
         self._unsent = 0  # when last looked at, at the end
         self._is_unread = False  # its client has left something unread
         self._last_read = 0.0
@@ -113,7 +115,7 @@ class H2Connection(asyncio.BufferedProtocol):
         try:
             session.feed(data)
         except ConnectionFault as fault:
-            self._fail(fault)
+            self._fail(frameless(fault))
         except Exception:
             _log.exception("a connection of gRPC failed and is cut off")
             self._fail(ConnectionFault(INTERNAL_ERROR, "The server failed at this connection; see its log."))
@@ -170,6 +172,8 @@ class H2Connection(asyncio.BufferedProtocol):
         self.session.lose()
         self._shared.site.addresses.leave(self._address)
         self._shared.site.unread.note(self, 0)
+        self._is_gone = True
+        self.session.forget()
         if not self._guests:
             self._shared.emptied.set()
 
@@ -282,6 +286,8 @@ class H2Connection(asyncio.BufferedProtocol):
 
     def _flush(self) -> None:
         """Write what there is, DATA for as long as the transport takes it."""
+        if self._is_gone:
+            return
         session = self.session
         self._is_in_turn = True
         try:

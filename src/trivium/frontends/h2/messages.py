@@ -70,7 +70,7 @@ class MessageReader:
             packed, size = PREFIX.unpack_from(piece)
             if size == len(piece) - _PREFIX_BYTES:  # one message in one frame, as most are
                 self._begin(packed, size)
-                self._reserve(size)
+                self.book(size)
                 return [self._finish(bytes(piece[_PREFIX_BYTES:]))]
         return self._feed(piece)
 
@@ -91,7 +91,7 @@ class MessageReader:
                 continue
             if not self._is_whole():
                 more = piece[position : position + self._size - len(self._message)]
-                self._reserve(len(more))
+                self.book(len(more))
                 self._message += more
                 position += len(more)
             if self._is_whole():
@@ -113,7 +113,8 @@ class MessageReader:
         self._packed, self._size = packed, size
         self.begun += 1
 
-    def _reserve(self, size: int) -> None:
+    def book(self, size: int) -> None:
+        """So many bytes of a message are kept. Raises what `reserve` raises."""
         self._site.reserve(size, self._use)
         self.held += size
 
@@ -125,15 +126,10 @@ class MessageReader:
         if len(message) > _AT_ONCE:
             return packed
         unpacked = packed.unpack()
-        self.book_unpacked(packed, unpacked)
+        self._site.unreserve(len(message), self._use)
+        self.held -= len(message)
+        self.book(len(unpacked))
         return unpacked
-
-    def book_unpacked(self, packed: "Packed", unpacked: bytes) -> None:
-        """It takes the place of what it was. Raises what `reserve` raises."""
-        size = len(packed.message)
-        self._site.unreserve(size, self._use)
-        self.held -= size
-        self._reserve(len(unpacked))
 
 
 class Packed:

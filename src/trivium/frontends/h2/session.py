@@ -212,6 +212,11 @@ class Session:
         for channel in list(self.streams.values()):
             self._cancel(channel)
 
+    def forget(self) -> None:
+        """The connection is gone, and nothing is asked of this any more: this breaks the cycles with its parts."""
+        self._wake = _nothing
+        del self._reader, self.housekeeping
+
     def abort(self, answer: RpcAnswer) -> None:
         """End every call by this status."""
         for call in list(self._calls.values()):
@@ -322,3 +327,7 @@ class Session:
         self.last_call = self.now
         self._calls.pop(channel.number, None)
         channel.close()
+
+
+def _nothing() -> None:
+    """There is nobody to wake."""

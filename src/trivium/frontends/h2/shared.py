@@ -14,7 +14,7 @@ from trivium.frontends.h2.state import RESOURCE_EXHAUSTED, GrpcState, RpcMethod
 from trivium.frontends.shares import AddressUse, has_room
 from trivium.frontends.turns import Offload, TurnQueue
 from trivium.types.access import AccessScope
-from trivium.types.errors import ServeError
+from trivium.types.errors import ServeError, frameless
 from trivium.types.interfaces import ALLOW_ALL
 from trivium.types.shares import share_of
 from trivium.types.wire import RpcAnswer, RpcCall
@@ -75,7 +75,7 @@ class Shared:
         try:
             scope = self._find_method(head.method).scope
         except ServeError as error:
-            missing = error
+            missing = frameless(error)
         call = RpcCall(head.method, head.metadata, head.timeout)
         if self.site.authorizer is not ALLOW_ALL and (denied := self.site.denied(scope, call)):
             return denied

@@ -223,6 +223,8 @@ class GrpcState:
         self.held_bytes -= size
         use.held_bytes -= size
         assert self.held_bytes >= 0, "more bytes of messages were given back than reserved"
+        if not use.connections:
+            self.addresses.settle(use)
 
     def protocol_of(self, method: str) -> RpcProtocol:
         """The protocol that serves the method of this path, "/package.Service/Method", else the fallback, which refuses

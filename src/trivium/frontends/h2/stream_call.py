@@ -9,6 +9,7 @@ import asyncio
 import itertools
 from collections import deque
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from trivium.frontends.h2.call import COSTLY_BYTES, CallConnection, DecodedCall
 from trivium.frontends.h2.channel import NO_REQUEST
@@ -22,7 +23,9 @@ from trivium.frontends.h2.state import (
     RpcMethod,
     why_reset,
 )
-from trivium.types.errors import ServeError
+from trivium.frontends.held import message_lease, submit
+from trivium.types.buffers import Lease
+from trivium.types.errors import ServeError, anew, frameless, noted
 from trivium.types.interfaces import RpcEncoder, Ticket
 from trivium.types.operations import ResponsePart
 from trivium.types.wire import CostlyRpcAnswer, RpcAnswer, RpcCall, RpcKind
@@ -59,7 +62,7 @@ class Stream(ActiveCall):
         self._read_message = read
         self._write_message = write
         self._numbers = itertools.count()
-        self._open: dict[int, int] = {}  # request in work -> bytes of its message
+        self._open: dict[int, Lease] = {}  # request in work -> what is booked for its message
         self._tickets: dict[int, Ticket] = {}
         self._behind: dict[
             int, list[ResponsePart]
@@ -81,7 +84,7 @@ class Stream(ActiveCall):
         try:
             self._protocol.admit(call)
         except Exception as error:
-            return self._site.refuse(call, error)
+            return self._site.refuse(call, noted(error))
         reader = asyncio.ensure_future(self._read())
         try:
             await self._write()
@@ -124,20 +127,22 @@ class Stream(ActiveCall):
         try:
             self._site.reserve(size, self._use)
         except ServeError as error:
-            self._push(self._site.refuse(call, error))
+            self._push(self._site.refuse(call, frameless(error)))
             return
-        self._open[number] = size
+        self._open[number] = lease = message_lease(self._site, self._use, size)
         try:
             if size > COSTLY_BYTES and self._protocol.is_costly(call, message):
-                operation, encoder = await self._decode_elsewhere(call, message)
+                operation, encoder = await self._decode_elsewhere(call, message, lease)
             else:
                 operation, encoder = self._protocol.decode(call, message)
             if number not in self._open:  # the stream has ended meanwhile
                 return
-            ticket = self._site.core.submit(operation, lambda part: self._take(number, call, encoder, part))
+            core, sink = self._site.core, partial(self._take, number, call, encoder)
+            is_small = size <= COSTLY_BYTES
+            ticket = core.submit(operation, sink) if is_small else submit(core, operation, sink, lease)
         except Exception as error:
             self._close(number)
-            self._push(self._site.refuse(call, error))
+            self._push(self._site.refuse(call, noted(error)))
             return
         if number in self._open:
             self._tickets[number] = ticket
@@ -146,17 +151,19 @@ class Stream(ActiveCall):
         else:
             ticket.cancel(ANSWERED)  # without effect where the core has said its last part
 
-    async def _decode_elsewhere(self, call: RpcCall, message: bytes) -> DecodedCall:
+    async def _decode_elsewhere(self, call: RpcCall, message: bytes, lease: Lease) -> DecodedCall:
         done: asyncio.Future[DecodedCall | Exception] = asyncio.get_running_loop().create_future()
 
         def on_decoded(result: DecodedCall | Exception) -> None:
+            lease.release()
             if not done.done():
                 done.set_result(result)
 
+        lease.hold()  # the stream may end while the thread reads it
         self._place.elsewhere(lambda: self._protocol.decode(call, message), on_decoded)
         result = await done
         if isinstance(result, Exception):
-            raise result
+            raise anew(result)
         return result
 
     # -- responses -------------------------------------------------------------------------------------
@@ -171,7 +178,7 @@ class Stream(ActiveCall):
         try:
             answer = encoder.encode(part)
         except Exception as error:
-            answer = self._site.refuse(call, error)
+            answer = self._site.refuse(call, noted(error))
         if type(answer) is CostlyRpcAnswer:
             self._write_elsewhere(number, call, encoder, part, answer)
         else:
@@ -184,8 +191,11 @@ class Stream(ActiveCall):
         self._behind[number] = []
         if number in self._tickets:
             self._tickets[number].hold()
+        lease = self._open[number]
+        lease.hold()  # the stream may end while the thread reads what views it
 
         def written(result: RpcAnswer | Exception) -> None:
+            lease.release()
             behind = self._behind.pop(number)
             if number in self._open:
                 said = self._site.refuse(call, result) if isinstance(result, Exception) else result
@@ -210,7 +220,7 @@ class Stream(ActiveCall):
         self._push(answer)
 
     def _close(self, number: int) -> None:
-        self._site.unreserve(self._open.pop(number), self._use)
+        self._open.pop(number).release()
         self._tickets.pop(number, None)
         self._room.set()
         self._turn.set()

@@ -39,6 +39,7 @@ class StreamingCall:
         self._is_gone = False  # by the client or the server
         self._stream = Stream(place, method, self._call, self._read, self._write)
         place.site.enter(self._stream)
+        self._task: asyncio.Task[RpcAnswer] | None
         self._task = loop.create_task(self._stream.run(), name=f"gRPC {head.method}")
         self._task.add_done_callback(self._on_over)
         self._timer = None if head.timeout is None else loop.call_later(head.timeout, self._on_deadline)
@@ -60,18 +61,22 @@ class StreamingCall:
 
     def on_refused(self, answer: RpcAnswer) -> None:
         self._said = answer
-        self._task.cancel()
+        self._cancel()
 
     def on_reset(self) -> None:
         self._is_gone = True
-        self._task.cancel()
+        self._cancel()
 
     def abort(self, answer: RpcAnswer) -> None:
         """The server cannot wait any longer."""
         self._is_gone = True
         self._channel.end(answer.code, answer.details)
         self._said = answer
-        self._task.cancel()
+        self._cancel()
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
 
     def _on_deadline(self) -> None:
         self._channel.end(_LATE.code, _LATE.details)
@@ -107,7 +112,10 @@ class StreamingCall:
             await self._writer
 
     def _on_over(self, task: asyncio.Task[RpcAnswer]) -> None:
-        """Also where it was cancelled before its first step."""
+        """Also where it was cancelled before its first step. A task that was cancelled holds the frames of its last
+        step, and they the call.
+        """
+        self._task = None
         if self._timer is not None:
             self._timer.cancel()
         said, is_answered = self._said, not self._is_gone
@@ -125,3 +133,5 @@ class StreamingCall:
             code = said.code
             self._channel.end(code, said.details)
         self._place.leave(self._stream, code, is_answered)
+        self._messages.clear()
+        del self._stream  # which holds this call

@@ -19,7 +19,7 @@ from trivium.frontends.limits import SMALL_BODY, HttpLimits
 from trivium.frontends.refusals import HttpRefusal, malformed, refusal_of
 from trivium.frontends.shares import AddressUse, has_room
 from trivium.frontends.turns import SLICE
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, frameless
 from trivium.types.wire import Head, HttpAnswer
 
 _NO_HEAD = Head("", "", "", {}, 0)  # of what was no request
@@ -124,7 +124,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             try:
                 self._reader.take(nbytes)
             except ServeError as fault:
-                self._refuse(fault)
+                self._refuse(frameless(fault))
         elif self.phase is not CLOSING:
             self._read(False)  # nobody wants it; the answer comes first
             return
@@ -190,6 +190,8 @@ class HttpConnection(asyncio.BufferedProtocol):
             exchange = self._queue.popleft()
             exchange.cancel(_LEFT)
             exchange.release()
+        self._outbox.forget()
+        self._reader.forget()
 
     # -- called by an exchange -------------------------------------------------------------------------
 
@@ -338,7 +340,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         try:
             rest = request.borrow()
         except ServeError as fault:
-            self._refuse(fault)
+            self._refuse(frameless(fault))
             self._advance()
             return False
         if is_awaited:

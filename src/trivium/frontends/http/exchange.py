@@ -11,11 +11,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from trivium.frontends.access_log import AccessLine, AnswerLog
+from trivium.frontends.held import submit
 from trivium.frontends.http.request import Request
 from trivium.frontends.http.state import Decoded, HttpState
 from trivium.frontends.refusals import LAST_RESORT, refusal_of
 from trivium.frontends.shares import AddressUse
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, frameless
 from trivium.types.interfaces import Encoder, Ticket
 from trivium.types.operations import Defer, Operation, ResponsePart
 from trivium.types.wire import NOTHING_YET, Body, CostlyAnswer, HttpAnswer
@@ -92,7 +93,7 @@ class Exchange(Struct, eq=False):
                 operation, encoder = request.protocol.decode(request.head, request.target, body)
                 self._submit(operation, encoder)
         except ServeError as error:
-            self.refuse(error)
+            self.refuse(frameless(error))
         except Exception:
             self.refuse(request.own_fault("decode or submit"))
 
@@ -119,7 +120,12 @@ class Exchange(Struct, eq=False):
         self._encoder = encoder
         if operation.__class__ is Defer:
             operation = replace(operation, client=self._outlet.use.address)
-        ticket = self._site.core.submit(operation, self._take)
+        lease, core = self.request.kept(), self._site.core
+        ticket = (
+            core.submit(operation, self._take)
+            if lease is None
+            else submit(core, operation, self._take, lease)
+        )
         if not self.is_over:
             self.ticket = ticket
         elif self._is_cut:

@@ -215,6 +215,10 @@ class RequestReader:
             self._memo.forget()
             del self._parser
 
+    def forget(self) -> None:
+        """The connection is gone: this breaks the cycle with it."""
+        del self._outlet
+
     def _fill(self, size: int) -> None:
         left = len(self.buffer) - size
         if left > SPARE:

@@ -4,7 +4,7 @@ Refuses what RFC 9112 makes ambiguous. What llhttp lets through and two readers 
 here: a coding other than `chunked` alone, chunks in HTTP/1.0, a repeated singleton field, a missing or repeated Host, a
 fragment. What llhttp refuses by itself (two lengths, folded lines, bare LF, a space before the colon) is tested only.
 A body is one bytes object, or received in place in a lease. Small declared bodies are not counted: they are bounded by
-the number of connections.
+the number of connections. What is booked for any other stays booked until the core has dropped it, too.
 """
 
 import logging
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from trivium.codecs.credentials import AUTHORIZATION_HEADER, TWICE
+from trivium.frontends.held import Booking, nothing
 from trivium.frontends.http.state import HttpState
 from trivium.frontends.limits import SMALL_BODY
 from trivium.frontends.refusals import HttpRefusal, malformed
@@ -21,7 +22,7 @@ from trivium.types import reasons
 from trivium.types.access import AccessScope
 from trivium.types.buffers import Lease
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, anew, frameless
 from trivium.types.interfaces import ALLOW_ALL, WireProtocol
 from trivium.types.wire import Body, Head, Target
 
@@ -222,6 +223,20 @@ class RequestBody(Struct, eq=False):
         collected = self._collected
         return Body(collected if isinstance(collected, bytes) else memoryview(collected))
 
+    def kept(self) -> Lease:
+        """Return the lease of the whole body, which owns from now on what is booked for it."""
+        reserved, self._reserved = self._reserved, 0
+        booking = Booking(self._site, self._use, reserved)
+        if self.lease is None:
+            self.lease = Lease(memoryview(self._collected), nothing)
+        self.lease.enter(booking)
+        return self.lease
+
+    @property
+    def is_counted(self) -> bool:
+        """Is anything booked for it?"""
+        return self._reserved > 0
+
     def release(self) -> None:
         """It is needed no more. Further calls have no effect."""
         lease, self.lease = self.lease, None
@@ -290,13 +305,13 @@ class Request(Struct, eq=False):
             if head.content_length != 0 or b"expect" in head.headers:
                 self._admit_body(head.content_length)
         except ServeError as error:
-            self.refusal = error
+            self.refusal = frameless(error)
         except Exception:
             self.refusal = self.own_fault("authorize or head")
         if self.refusal is not None and (
             self.refusal.code is Code.TOO_LARGE or not self._is_small_and_comes()
         ):
-            raise self.refusal
+            raise anew(self.refusal)
 
     def _find_target(self) -> Target:
         """Return what the head is about. Only who has a key hears what there is not."""
@@ -347,6 +362,13 @@ class Request(Struct, eq=False):
             raise
         except Exception as error:
             raise self.own_fault("lend") from error
+
+    def kept(self) -> Lease | None:
+        """Return the lease of its whole body; None for a small one that is not compressed. Called once."""
+        intake = self.intake
+        if intake is None or not (intake.is_counted or b"content-encoding" in self.head.headers):
+            return None
+        return intake.kept()
 
     def wants_continue(self) -> bool:
         """Does the client wait for a word that it may send the body?"""

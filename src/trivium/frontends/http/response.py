@@ -190,6 +190,10 @@ class Outbox:
         while self._sending:
             self._sending.pop().release()
 
+    def forget(self) -> None:
+        """The connection is gone: this breaks the cycle with it."""
+        del self.give_up
+
     def is_overfull(self) -> bool:
         """An answer in parts comes faster than its client reads, and has come too far."""
         return self.is_paused and self._transport.get_write_buffer_size() > self._limits.unsent_bytes

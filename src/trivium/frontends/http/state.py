@@ -153,6 +153,8 @@ class HttpState:
         self.held_bytes -= size
         use.held_bytes -= size
         assert self.held_bytes >= 0, "more bytes of bodies were given back than reserved"
+        if not use.connections:
+            self.addresses.settle(use)
 
     def debug_state(self) -> HttpDebugState:
         """Copy what the connections hold at this moment, for a developer who debugs."""

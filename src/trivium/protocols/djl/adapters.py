@@ -14,7 +14,7 @@ from trivium.protocols.djl.errors import DjlRefusal, ExactText
 from trivium.protocols.djl.management import MOST_LISTED, Parameters, parameters_of
 from trivium.protocols.djl.management_answer import ManagementAnswer, ManagementEncoder, Write
 from trivium.protocols.djl.routes import DjlVerb
-from trivium.types.errors import Code
+from trivium.types.errors import Code, anew
 from trivium.types.operations import Broadcast, DescribeAll, ModelDescriptions, Operation, Remembered
 from trivium.types.payload import Raw
 from trivium.types.spec import StandingCall
@@ -106,7 +106,7 @@ def _changed(name: str, become: str) -> Write:
 def _refusing(error: DjlRefusal) -> Write:
     def write(answer: ManagementAnswer) -> tuple[int, object]:
         _calls(answer)
-        raise error
+        raise anew(error)
 
     return write
 

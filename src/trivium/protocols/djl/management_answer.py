@@ -13,7 +13,7 @@ from trivium.codecs.json_documents import indented
 from trivium.protocols.djl.answer import health_of
 from trivium.protocols.djl.errors import DjlRefusal, ExactText, refuse
 from trivium.types import reasons
-from trivium.types.errors import ServeError, unwritable
+from trivium.types.errors import ServeError, frameless, unwritable
 from trivium.types.operations import (
     Answer,
     InstanceStatus,
@@ -58,7 +58,7 @@ class ManagementEncoder:
             status, document = self._write(answer)
             body = indented(document)
         except DjlRefusal as error:
-            return refuse(error, self._request_id, self._exact, manages=True)
+            return refuse(frameless(error), self._request_id, self._exact, manages=True)
         except Exception as error:
             return refuse(unwritable(error), self._request_id, self._exact, manages=True)
         return HttpAnswer(status, uncached_lines(self._request_id) + JSON, (body,), len(body))

@@ -25,7 +25,7 @@ from trivium.protocols.kserve.rpc_words import OWN_RPC_ERRORS, RpcErrorTranslato
 from trivium.types import reasons
 from trivium.types.access import AccessScope
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ServeError, unwritable
+from trivium.types.errors import Code, ServeError, frameless, unwritable
 from trivium.types.interfaces import RpcEncoder, RpcProtocol
 from trivium.types.listeners import Role
 from trivium.types.operations import (
@@ -105,7 +105,7 @@ class ReadEncoder(msgspec.Struct, frozen=True):
             assert part.answer is not None, "the server had no answer"
             return RpcAnswer(self.write(part.answer).SerializeToString())
         except ServeError as error:
-            return refuse(self.words.told(error, self.method, part.model))
+            return refuse(self.words.told(frameless(error), self.method, part.model))
         except Exception as error:  # an encoder never raises; the text says whose fault this is
             return refuse(unwritable(error))
 

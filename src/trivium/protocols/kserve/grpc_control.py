@@ -24,7 +24,7 @@ from trivium.protocols.kserve.grpc_infer_request import values_of
 from trivium.protocols.kserve.settings import read_log_change
 from trivium.protocols.kserve.trace_settings import read_rpc
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ServeError, frameless
+from trivium.types.errors import Code, ServeError, anew, frameless
 from trivium.types.operations import (
     Answer,
     List,
@@ -172,7 +172,7 @@ def _trace(data: bytes, abilities: KServeOptions) -> Reading:
 
 def _refusing(error: ServeError) -> Callable[[Answer], Message]:
     def write(answer: Answer) -> Message:
-        raise error.with_traceback(None)  # it may be raised again and again
+        raise anew(error)
 
     return write
 

@@ -34,7 +34,7 @@ from trivium.protocols.kserve.routes import ENDPOINTS as ENDPOINTS
 from trivium.protocols.kserve.routes import Verb, find_target
 from trivium.protocols.kserve.words import OWN_ERRORS, ErrorTranslator, TritonErrors
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ServeError, frameless
+from trivium.types.errors import Code, ServeError, anew, frameless
 from trivium.types.interfaces import Encoder, WireProtocol
 from trivium.types.listeners import Role
 from trivium.types.operations import Describe, Infer, Live, Operation, Ready, Statistics, TraceControl
@@ -120,13 +120,13 @@ class KServeHttp:
                 infer = self._forwarded(head, infer)
             return infer, encoder if b"accept-encoding" not in headers else _negotiated(head, encoder)
         except ServeError as error:
-            told = self._words.of_request(error, target, json_of(head, body), len(body.data))
-            if _waits_for_model(target, error):
+            told = self._words.of_request(frameless(error), target, json_of(head, body), len(body.data))
+            if _waits_for_model(target, frameless(error)):
                 kept = frameless(told)
                 return TraceControl(target.model), DocumentEncoder(target, self._identity, self._words, kept)
             if told is error:
                 raise
-            raise told from error
+            raise anew(told) from error
 
     def _encoder_of(self, meaning: Meaning) -> Encoder:
         return self._encoder(meaning.id, meaning.forms, meaning.parameters.binary_output)

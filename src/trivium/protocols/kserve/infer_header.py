@@ -16,7 +16,7 @@ from trivium.codecs.json_groups import Unbalanced, groups
 from trivium.dialects.triton import request_reasons
 from trivium.types.datatype import DataType
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, frameless
 from trivium.types.payload import MOST_BESIDE_DATA
 
 _Size = Annotated[int, msgspec.Meta(ge=0)]
@@ -114,7 +114,7 @@ def decode_header(text: bytes | memoryview) -> InferHeader:
         if len(whole) > _MOST_WITH_BARE_WORDS:
             raise _malformed(str(error)) from error
         if any(word in whole for word in _BARE_WORDS):
-            return _decode_with_bare_words(whole, error)
+            return _decode_with_bare_words(whole, frameless(error))
         raise _malformed(str(error)) from error
 
 

@@ -20,7 +20,7 @@ from trivium.protocols.torchserve.management_routes import MANAGEMENT
 from trivium.protocols.torchserve.routes import DESCRIPTIONS, OPEN_INFERENCE, PING, PREDICTIONS
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ServeError, unwritable
+from trivium.types.errors import Code, ServeError, anew, frameless, unwritable
 from trivium.types.listeners import Role, is_below
 from trivium.types.operations import ModelDescriptions, ResponsePart
 from trivium.types.wire import HttpAnswer, Target
@@ -119,7 +119,7 @@ class ApiDescriptionEncoder:
         try:
             body = indented(self._make(self._model(part)))
         except ServeError as error:
-            return refuse(error, self._request_id, self._target, self._exact)
+            return refuse(frameless(error), self._request_id, self._target, self._exact)
         except Exception as error:
             return refuse(unwritable(error), self._request_id, self._target, self._exact)
         return HttpAnswer(200, uncached_lines(self._request_id) + JSON, (body,), len(body))
@@ -127,7 +127,7 @@ class ApiDescriptionEncoder:
     def _model(self, part: ResponsePart) -> str:
         """Return the name of the model. Raises what keeps it from being described."""
         if part.error is not None:
-            raise part.error
+            raise anew(part.error)
         if not self._is_of_model and part.final:
             return ""
         if not isinstance(part.answer, ModelDescriptions):

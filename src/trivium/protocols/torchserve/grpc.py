@@ -26,7 +26,7 @@ from trivium.protocols.torchserve.management_options import ManagementOptions, m
 from trivium.types import reasons
 from trivium.types.access import AccessScope
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ServeError, unwritable
+from trivium.types.errors import Code, ServeError, frameless, unwritable
 from trivium.types.interfaces import RpcEncoder, RpcProtocol
 from trivium.types.listeners import Role
 from trivium.types.operations import Infer, List, Listing, Operation, ResponsePart
@@ -178,7 +178,7 @@ class ManagementRpcEncoder:
             text = str(cast(dict[str, str], document)["status"]) if is_status else _text(indented(document))
             return RpcAnswer(new("ManagementResponse", msg=text).SerializeToString())
         except ServeError as error:
-            return self._refused(error)
+            return self._refused(frameless(error))
         except Exception as error:
             return self._refused(unwritable(error))
 

@@ -16,7 +16,7 @@ from trivium.protocols.torchserve.errors import refuse
 from trivium.protocols.torchserve.management_errors import Act, Wish, worded
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ServeError, unwritable
+from trivium.types.errors import Code, ServeError, frameless, unwritable
 from trivium.types.operations import (
     Answer,
     InstanceStatus,
@@ -70,7 +70,7 @@ class TorchServeManagementEncoder:
             status, document = document_of(part, self._wish, self._write)
             body = indented(document)
         except ServeError as error:
-            return self._refused(error)
+            return self._refused(frameless(error))
         except Exception as error:
             return self._refused(unwritable(error))
         fields = uncached_lines(self._request_id) + JSON

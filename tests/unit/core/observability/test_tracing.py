@@ -8,15 +8,16 @@ import pytest
 from tests.harness.virtual_models import VirtualModelHarness, make_infer, make_spec
 
 from trivium.core.observability import tracing
-from trivium.core.observability.tracing import Tracing
+from trivium.core.observability.tracing import TensorCopies, Tracing
 from trivium.core.request import CANCELLED, Item
 from trivium.types.errors import Code, ServeError
 from trivium.types.generation import GenerationUsage
 from trivium.types.operations import CallRef, ResponsePart, TraceControl
+from trivium.types.payload import Tensors
 from trivium.types.running import Executed
 from trivium.types.schedules import Graph
 from trivium.types.spec import Batching, Limits
-from trivium.types.tracing import Detail, Moment, RequestOrigin, TraceChange, TraceSettings
+from trivium.types.tracing import Detail, Moment, RequestOrigin, Trace, TraceChange, TraceSettings
 
 TIMES = frozenset({Detail.TIMES})
 SPEC = make_spec()
@@ -108,6 +109,18 @@ def test_tensors_are_copies():
     assert trace.moments == []
     assert [(tensor.name, tensor.array.tolist()) for tensor in trace.inputs] == [("x", [3.0, 3.0])]
     assert [tensor.name for tensor in trace.outputs] == ["x"]
+
+
+def test_copies_are_bounded_until_their_traces_are_dropped():
+    copies = TensorCopies(most=100)
+    first, second = (Trace(number, 0, "m", "1", "") for number in (1, 2))
+    payload = Tensors.of({"x": np.zeros(20, np.float32)})
+    assert [tensor.name for tensor in copies.of(first, payload)] == ["x"]
+    assert copies.of(second, payload) == ()
+    assert copies.held == 80
+    del first
+    assert copies.held == 0
+    assert copies.of(second, payload)
 
 
 def test_off_costs_nothing_and_leaves_the_receiver_alone():

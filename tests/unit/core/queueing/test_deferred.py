@@ -2,16 +2,17 @@
 
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 
-from trivium.core.queueing.deferred import PER_PART, DeferredAnswers, Write
+from trivium.core.queueing.deferred import DeferredAnswers, Write
+from trivium.core.queueing.kept_payload import PER_PART
+from trivium.types.buffers import Lease
 from trivium.types.core_config import DeferredLimits
 from trivium.types.errors import Code, ServeError
 from trivium.types.generation import Generated, GeneratedChoice
 from trivium.types.interfaces import Sink
 from trivium.types.operations import Defer, Fetch, Infer, ResponsePart
-from trivium.types.payload import Payload, Raw, RawPart, Tensors
+from trivium.types.payload import Payload, Raw, RawPart
 
 SIZE = 100
 COST = SIZE + PER_PART
@@ -62,7 +63,7 @@ class Stage:
         return run
 
     def begin(self, payload: Payload | None = None, write: Write | None = None) -> tuple[str, Run]:
-        token = self.store.begin(Defer(Infer("m", payload or Raw((RawPart(b"in"),))), write)).token
+        token = self.store.begin(Defer(Infer("m", payload or Raw((RawPart(b""),))), write)).token
         return token, self.runs[-1]
 
     def page(self, token: str, first: int = 0, most: int = 0) -> tuple[bytes, int, bool]:
@@ -116,18 +117,32 @@ def test_a_page_may_be_asked_for_again_until_the_next_one_is() -> None:
     assert stage.is_unknown("invented")
 
 
-def test_the_payload_outlives_its_request() -> None:
+def test_a_request_counts_until_it_ends() -> None:
+    stage = Stage(size=2 * COST)
+    asked = Raw((RawPart(b"y" * COST),))
+    token, run = stage.begin(asked)
+    other, _ = stage.begin(asked)
+    assert stage.store.size == 2 * COST
+    with pytest.raises(ServeError, match="--deferred-bytes") as caught:
+        stage.begin(asked)
+    assert caught.value.code is Code.QUEUE_FULL
+    assert not stage.is_unknown(token)
+    run.answer()
+    assert stage.store.size == 2 * COST
+    stage.begin(asked)  # what is whole makes room
+    assert (stage.is_unknown(token), stage.is_unknown(other), stage.store.size) == (True, False, 2 * COST)
+    stage.now = 61
+    assert stage.is_unknown(other)
+    assert stage.store.size == 0
+
+
+def test_a_leased_request_is_booked_with_its_lease() -> None:
+    """Whoever runs it holds that; here nothing of it is copied, or counted again."""
     stage = Stage()
-    body = bytearray(b"sent")
-    array = np.ones(4, np.float32)
-    _, raw = stage.begin(Raw((RawPart(memoryview(body)),)))
-    _, tensors = stage.begin(Tensors.of({"x": array}))
-    body[:] = b"gone"
-    array[:] = 0
-    assert isinstance(raw.infer.payload, Raw)
-    assert bytes(raw.infer.payload.parts[0].data) == b"sent"
-    assert isinstance(tensors.infer.payload, Tensors)
-    assert tensors.infer.payload["x"].tolist() == [1, 1, 1, 1]
+    asked = Raw((RawPart(b"y" * COST),), lease=Lease(memoryview(b""), lambda lease: None))
+    _, run = stage.begin(asked)
+    assert run.infer.payload is asked
+    assert stage.store.size == 0
 
 
 def test_what_is_refused_at_once_gets_no_token() -> None:

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trivium.core.queueing import deferred
-from trivium.core.queueing.deferred import PER_PART, DeferredAnswers, size_of
+from trivium.core.queueing.deferred import DeferredAnswers
+from trivium.core.queueing.kept_payload import PER_PART, kept_bytes
 from trivium.types.core_config import DeferredLimits
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import Sink
@@ -81,7 +82,9 @@ class Keeping:
         found: Counter[str] = Counter()
         for token, client in self.owners.items():
             if self.has(token):
-                found[client] += sum(map(size_of, self.store.fetch(Fetch(token)).parts))
+                found[client] += sum(
+                    kept_bytes(part.payload) for part in self.store.fetch(Fetch(token)).parts
+                )
         return found
 
 
