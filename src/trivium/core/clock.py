@@ -1,10 +1,11 @@
 """The live clock: `time.monotonic` and the running event loop. Simulation has its own, with the same face."""
 
 import asyncio
-import faulthandler
 import logging
-import os
+import sys
+import threading
 import time
+import traceback
 from collections.abc import Callable
 
 from trivium.types.interfaces import Clock, Timer
@@ -83,22 +84,29 @@ class LoopWatch:
     """Watches whether an event loop keeps its time, from here until `close`: what holds it up for longer than
     `STALL_SECONDS` is counted, and logged with the stacks of all threads while it did. One of a process at a time.
 
-    A thread of C code writes the stacks, which no call that keeps the interpreter's lock can hold up. A machine that
-    has much else to do holds the loop up, too: only where this process was computing is it a stall.
+    A thread takes the stacks as soon as it gets the interpreter's lock: at the latest when the call that keeps that is
+    over, and then its caller's frame is still there. (C code that reads the frames of threads while they run, as
+    `faulthandler.dump_traceback_later` does, ended whole servers by a segmentation fault.) A machine that has much else
+    to do holds the loop up, too: only where this process was computing is it a stall.
     """
 
     STALL_SECONDS = 0.25
     PERIOD = 0.1
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, has_thread: bool = True) -> None:
+        """Begin; without a thread somebody else calls `look`."""
         self._loop = loop
-        self._stacks = os.fdopen(os.memfd_create("trivium-stacks", os.MFD_CLOEXEC), "w+b", 0)
         self._stalls = 0
         self._longest = self._longest_turn = 0.0
         self._due = loop.time()
         self._computed, self._own = time.process_time(), time.thread_time()
+        self.stacks = ""
+        """Where all threads were when the loop was late; empty while it is not."""
+        self._ended = threading.Event()
         self._timer = loop.call_later(self.PERIOD, self._beat)
         self._arm()
+        if has_thread:
+            threading.Thread(target=self._run, name="trivium-loop-watch", daemon=True).start()
 
     def use(self) -> LoopUse:
         """Return what was counted so far."""
@@ -107,13 +115,21 @@ class LoopWatch:
     def close(self) -> None:
         """Watch no longer."""
         self._timer.cancel()
-        faulthandler.cancel_dump_traceback_later()
-        self._stacks.close()
+        self._ended.set()
+
+    def look(self) -> None:
+        """Take the stacks of all threads, if the loop is late by now and they were not taken yet."""
+        if not self.stacks and time.monotonic() >= self._due + self.STALL_SECONDS:
+            self.stacks = thread_stacks()
+
+    def _run(self) -> None:
+        while not self._ended.wait(max(self._due + self.STALL_SECONDS - time.monotonic(), self.PERIOD)):
+            self.look()
 
     def _arm(self) -> None:
         self._due = time.monotonic() + self.PERIOD
         self._computed, self._own = time.process_time(), time.thread_time()
-        faulthandler.dump_traceback_later(self.PERIOD + self.STALL_SECONDS, file=self._stacks)
+        self.stacks = ""
 
     def _beat(self) -> None:
         late, computed = time.monotonic() - self._due, time.process_time() - self._computed
@@ -128,14 +144,23 @@ class LoopWatch:
         self._longest = max(self._longest, held_up)
         is_stall = held_up > self.STALL_SECONDS
         self._stalls += is_stall
-        self._stacks.seek(0)
-        stacks = self._stacks.read().decode(errors="replace")
-        self._stacks.seek(0)
-        self._stacks.truncate()
         _log.log(
             logging.WARNING if is_stall else logging.INFO,
             "the event loop was held up for %.2f s, in which this process computed %.2f s; its threads were at:\n%s",
             late,
             computed,
-            stacks or "(they were not looked at)",
+            self.stacks or "(they were not looked at)",
         )
+
+
+def thread_stacks() -> str:
+    """Return where every thread of this process is now, the innermost call first."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    lines = []
+    for number, frame in sys._current_frames().items():
+        lines.append(f"Thread {names.get(number, number)}:")
+        lines += [
+            f'  File "{each.f_code.co_filename}", line {line} in {each.f_code.co_name}'
+            for each, line in traceback.walk_stack(frame)
+        ]
+    return "\n".join(lines)
