@@ -6,6 +6,7 @@ pushed out by another's. One that grows beyond that holds its producer until it 
 however many are kept.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -52,8 +53,8 @@ class ClientAnswers:
     """Those of one client, `size` bytes: all of them, the oldest first, and those that are whole, as they became so."""
 
     name: str
-    answers: dict[str, DeferredAnswer] = field(default_factory=dict)
-    whole: dict[str, DeferredAnswer] = field(default_factory=dict)
+    answers: OrderedDict[str, DeferredAnswer] = field(default_factory=OrderedDict)
+    whole: OrderedDict[str, DeferredAnswer] = field(default_factory=OrderedDict)
     size: int = 0
 
 
@@ -73,8 +74,9 @@ class DeferredAnswers:
         self._make_token = make_token
         self._submit = submit
         self._offload = offload
-        self._answers: dict[str, DeferredAnswer] = {}  # oldest first
-        self._whole: dict[str, DeferredAnswer] = {}  # of these, as they became so
+        # Ordered: the first of a plain dict is looked for behind all that have been taken out in front of it.
+        self._answers: OrderedDict[str, DeferredAnswer] = OrderedDict()  # oldest first
+        self._whole: OrderedDict[str, DeferredAnswer] = OrderedDict()  # of these, as they became so
         self._clients: dict[str, ClientAnswers] = {}
         self._over: dict[str, ClientAnswers] = {}  # those that have more than a share, of number or of bytes
         self._size = 0
