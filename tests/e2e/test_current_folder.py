@@ -137,6 +137,7 @@ def test_serve_with_probes_workers_handlers_and_packages(
         assert server.wait() == 0, server.said()
 
 
+@pytest.mark.soak
 def test_packages_of_a_folder_that_holds_decoys(here: Path, command: tuple[str, ...], tmp_path: Path) -> None:
     """Venv and pip run in the model's folder, since relative paths lead from there."""
     own = packages.bundled(tmp_path, "own", "1.0")
@@ -147,6 +148,7 @@ def test_packages_of_a_folder_that_holds_decoys(here: Path, command: tuple[str, 
         assert server.infer("POST", "/predictions/own", b"x").document[0] == "1.0"
 
 
+@pytest.mark.soak
 def test_a_language_model(here: Path, command: tuple[str, ...], tmp_path: Path) -> None:
     pytest.importorskip("torch")
     folder = language_models.write(tmp_path / "tiny", "llama")
@@ -160,6 +162,7 @@ def test_a_language_model(here: Path, command: tuple[str, ...], tmp_path: Path) 
         assert server.wait() == 0, server.said()
 
 
+@pytest.mark.soak
 def test_tritonserver(here: Path, command: tuple[str, ...], store: Path, tmp_path: Path) -> None:
     line = inside(here, *command, "tritonserver")
     with tritonserver(tmp_path / "log", "--model-repository", store, command=line) as server:
@@ -167,6 +170,7 @@ def test_tritonserver(here: Path, command: tuple[str, ...], store: Path, tmp_pat
         assert ask(server.port("http"), get("/v2/models/python/ready")).status == 200
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("in_background", [False, True])
 def test_torchserve(here: Path, command: tuple[str, ...], in_background: bool) -> None:
     folder = TorchServeFolder(here)

@@ -124,6 +124,7 @@ SMALLEST = 2**13
 
 
 _LEAST_FREED = 2**20
+_LONGEST_NAME = 200  # bytes; Linux takes 249
 """Bytes of a block whose pages are worth a call of the kernel."""
 
 ALIGNED = 64
@@ -154,7 +155,7 @@ class Arena:
     """Used on the loop only. `descriptor` is for workers to inherit."""
 
     def __init__(self, name: str, capacity: int = CAPACITY) -> None:
-        self.descriptor = sealed_memory(f"trivium-{name}"[:200], capacity)
+        self.descriptor = sealed_memory(f"trivium-{name}", capacity)
         self._mapped = mmap.mmap(self.descriptor, capacity)
         self.memory = memoryview(self._mapped)
         self._begin = address(self.memory)
@@ -229,9 +230,10 @@ class Arena:
 
 def sealed_memory(name: str, size: int) -> int:
     """Return a descriptor of `size` bytes of anonymous memory that nobody can make smaller or larger: whoever reads
-    what another process has cut off is ended by SIGBUS. Raises OSError.
+    what another process has cut off is ended by SIGBUS. The name is for people, and cut. Raises OSError.
     """
-    descriptor = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    shown = os.fsdecode(os.fsencode(name)[:_LONGEST_NAME])
+    descriptor = os.memfd_create(shown, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         os.ftruncate(descriptor, size)
         fcntl.fcntl(
