@@ -97,7 +97,11 @@ def test_code_of_the_folder_has_the_same_prompts_by_both_roads(tmp_path, monkeyp
 @pytest.mark.parametrize(
     ("name", "change", "words"),
     [
-        ("tokenizer.json", lambda told: told.replace('_space": false', '_space": true'), "is another one than"),
+        (
+            "tokenizer.json",
+            lambda told: told.replace('_space": false', '_space": true'),
+            "is another one than",
+        ),
         ("chat_template.jinja", lambda told: f"{told} ", "is another one than"),
         ("tokenizer.json", lambda told: told[:1000], "can no longer be opened"),
     ],

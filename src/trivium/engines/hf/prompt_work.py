@@ -1,4 +1,4 @@
-"""Opens a model's tokenizer from its folder: in the worker, and again in the process beside it that reads texts.
+"""Opens a model's tokenizer from its folder: in the worker, and again in the helper process that reads texts.
 
 Both open the same files by the same arguments, and a fingerprint says whether both have the same tokenizer.
 """
@@ -50,7 +50,9 @@ def fingerprint(tokenizer: Any) -> str:
     return sha256(repr(told).encode(errors="surrogatepass")).hexdigest()
 
 
-def prompt_work(source: TokenizerSource, opened: Any, limits: GenerationLimits, length: TokenLength) -> WorkOpener:
+def prompt_work(
+    source: TokenizerSource, opened: Any, limits: GenerationLimits, length: TokenLength
+) -> WorkOpener:
     """Return what opens a `PromptWork` of a tokenizer elsewhere; `opened` is the one that the worker has."""
     told = PromptWorkArguments(source, fingerprint(opened), limits, length)
     return WorkOpener(f"{__name__}:{open_prompt_work.__name__}", msgspec.json.encode(told).decode())
@@ -61,14 +63,20 @@ def open_prompt_work(arguments: str) -> PromptWork:
     told = msgspec.json.decode(arguments, type=PromptWorkArguments)
     source = told.source
     if not (source.gguf or source.trusts_code):
-        # PyTorch is seconds and a quarter of a gigabyte, and tokenizers need none. The library asks whether it is there;
-        # to read the head of a GGUF file it imports it whatever that says, and so may code of the folder.
+        # PyTorch is seconds and a quarter of a gigabyte, and tokenizers need none. The library asks whether it is
+        # there; but to read the head of a GGUF file it imports it unasked, and so may code of the folder.
         sys.modules["torch"] = None  # type: ignore[assignment]
         os.environ["TRANSFORMERS_NO_ADVISORY_WARNINGS"] = "1"
     try:
         tokenizer = source.open()
-    except BaseException as error:  # code of the folder may ask for the exit, and a panic of Rust is no Exception
-        raise Unopened(f"the tokenizer in its folder can no longer be opened ({type(error).__name__})") from error
+    except (
+        BaseException
+    ) as error:  # code of the folder may ask for the exit, and a panic of Rust is no Exception
+        raise Unopened(
+            f"the tokenizer in its folder can no longer be opened ({type(error).__name__})"
+        ) from error
     if fingerprint(tokenizer) != told.fingerprint:
-        raise Unopened("the tokenizer in its folder is another one than that which was loaded. Load the model again")
+        raise Unopened(
+            "the tokenizer in its folder is another one than that which was loaded. Load the model again"
+        )
     return PromptWork(PromptTokenizer(tokenizer, told.limits, told.length))
