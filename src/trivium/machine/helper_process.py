@@ -250,6 +250,8 @@ def run_helper(descriptor: int) -> None:
         work = _opened(name, arguments)
     except BaseException as error:  # it is code of libraries, and perhaps of a model's folder
         control.sendall(_FAULT + _words(error))
+        if isinstance(error, Unopened):
+            sys.exit(f"{name}: {error}" + (f": {error.__cause__}" if error.__cause__ else ""))
         raise
     _bound(most)
     control.sendall(_READY)

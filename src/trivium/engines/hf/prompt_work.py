@@ -5,11 +5,11 @@ Both open the same files by the same arguments, and a fingerprint says whether b
 
 import os
 import sys
-from hashlib import sha256
 from typing import Any
 
 import msgspec
 
+from trivium.codecs.tokenizer_fingerprint import tokenizer_fingerprint
 from trivium.engines.hf.prompts import PromptTokenizer, PromptWork
 from trivium.engines.hf.requests import GenerationLimits
 from trivium.engines.hf.token_length_policy import TokenLength
@@ -45,9 +45,10 @@ class PromptWorkArguments(msgspec.Struct, frozen=True):
 def fingerprint(tokenizer: Any) -> str:
     """Return what tells a tokenizer, as it was opened, from one that makes other tokens or other texts of chats."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
-    document = sorted(map(repr, tokenizer.get_vocab().items())) if backend is None else backend.to_str()
-    told = (type(tokenizer).__qualname__, tokenizer.special_tokens_map, tokenizer.chat_template, document)
-    return sha256(repr(told).encode(errors="surrogatepass")).hexdigest()
+    told = (type(tokenizer).__qualname__, tokenizer.special_tokens_map, tokenizer.chat_template)
+    if backend is None:
+        return tokenizer_fingerprint("{}", {}, *told, sorted(map(repr, tokenizer.get_vocab().items())))
+    return tokenizer_fingerprint(backend.to_str(), backend.get_vocab(), *told)
 
 
 def prompt_work(

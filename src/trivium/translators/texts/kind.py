@@ -30,7 +30,7 @@ from trivium.translators.texts.encoding import EncodedTexts, TextEncoder
 from trivium.translators.texts.text_work import is_long
 from trivium.translators.texts.tokenizer import Text, TokenRow, is_large
 from trivium.types.datatype import Array, DataType
-from trivium.types.errors import ServeError, frameless
+from trivium.types.errors import Code, ServeError, frameless
 from trivium.types.findings import Finding
 from trivium.types.operations import Infer
 from trivium.types.payload import Raw, RawPart, Tensors
@@ -198,7 +198,7 @@ class TextTranslator:
             encoded = self._answers.encode(rows, encode)
         except ServeError as error:
             if len(states) == 1:
-                return [frameless(refused(error))]
+                return [frameless(refused(error) if error.code is Code.INVALID else error)]
             return [one for state in states for one in self._encoded([state])]
         made: list[Translated | ServeError] = []
         at = 0

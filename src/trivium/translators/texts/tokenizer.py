@@ -7,11 +7,11 @@ named configuration. `vocab.txt` is read as BERT's word pieces, which DJL's olde
 import json
 import unicodedata
 from collections.abc import Callable, Sequence
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from trivium.codecs.text_growth_policy import growth
+from trivium.codecs.tokenizer_fingerprint import tokenizer_fingerprint
 from trivium.translators.arguments import MOST_PADDING, MOST_TOKENS, TokenizerArguments
 from trivium.translators.files import file_in, read_file, read_json, refusal, text_of
 from trivium.types.errors import Code, ServeError
@@ -119,7 +119,7 @@ class TextTokenizer:
 
     def fingerprint(self) -> str:
         """Return what tells this from a tokenizer that makes other tokens of a text."""
-        return sha256(self._tokenizer.to_str().encode()).hexdigest()
+        return tokenizer_fingerprint(self._tokenizer.to_str(), self._tokenizer.get_vocab())
 
     def id_of(self, token: str) -> int | None:
         """Return the id of a token, None where the vocabulary does not have it."""
