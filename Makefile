@@ -55,6 +55,7 @@ check: .venv-check/.made  ## Format, lint, types, import contracts, sizes, circl
 	.venv-check/bin/python tests/sizes.py
 	.venv-check/bin/python tests/house.py
 	.venv-check/bin/python tests/one_place.py
+	.venv-check/bin/python tests/names.py
 	.venv-check/bin/python tests/foreign_words.py
 	.venv-check/bin/python tests/reaches.py
 	.venv-check/bin/python tests/english.py

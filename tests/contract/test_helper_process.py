@@ -1,29 +1,37 @@
 """Work in a process beside this one: done, or ended when it is late, when nobody wants it, and when it dies."""
 
+import json
 import os
-import pickle
 import signal
-import sys
 import time
-from importlib import import_module
 from pathlib import Path
 
 import psutil
 import pytest
 from tests.harness.server_process import until
 
-from trivium.machine.helper_process import EndOfWork, HelperLane, HelperProcess, WorkEnded
+from trivium.machine.helper_process import EndOfWork, HelperLane, HelperProcess, WorkEnded, WorkOpener
 
 WORK = '''
+import json
 import os
 import sys
 import threading
 
+from trivium.machine.helper_process import Unopened
 
-class Work:
+
+def opened(arguments):
     """Does what a piece of work asks for."""
+    told = json.loads(arguments)
+    if told == "exit":
+        sys.exit("it has to go")
+    if told == "words":
+        raise Unopened("é" * 1000)
+    if told == "path":
+        raise OSError("/a/path")
 
-    def __call__(self, asked):
+    def work(asked):
         if asked == b"pid":
             return b"%d" % os.getpid()
         if asked == b"modules":
@@ -37,19 +45,32 @@ class Work:
             sys.exit(3)
         if asked == b"die":
             os._exit(4)
-        return asked[::-1]
+        return told.encode() if asked == b"told" else asked[::-1]
+
+    return work
 '''
 MEMORY = 2**28
 
 
 @pytest.fixture
-def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def opening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """What makes a process for some arguments of its work."""
     (tmp_path / "works.py").write_text(WORK)
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(sys.modules, "works", raising=False)
-    made = HelperProcess(pickle.dumps(import_module("works").Work()), MEMORY)
-    yield made
-    made.close()
+    made = []
+
+    def start(arguments: object, function: str = "works:opened") -> HelperProcess:
+        made.append(HelperProcess(WorkOpener(function, json.dumps(arguments)), MEMORY))
+        return made[-1]
+
+    yield start
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def process(opening):
+    return opening("")
 
 
 @pytest.fixture
@@ -153,8 +174,37 @@ def test_nothing_is_left_behind(process, lane):
 def test_the_current_folder_is_on_no_path(process, lane, tmp_path, monkeypatch):
     here = tmp_path / "here"
     here.mkdir()
-    for name in ("random", "struct", "pickle"):
+    for name in ("random", "struct", "json"):
         (here / f"{name}.py").write_text("raise SystemExit('it was run')\n")
     monkeypatch.chdir(here)
     monkeypatch.syspath_prepend("")
-    assert b"pickle" in do(lane, b"modules").split()
+    assert b"json" in do(lane, b"modules").split()
+
+
+def test_what_crosses_is_text_and_no_object(lane):
+    assert b"pickle" not in do(lane, b"modules").split()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "function", "words"),
+    [
+        ("exit", "works:opened", "could not be started: SystemExit; its last lines"),
+        ("path", "works:opened", "could not be started: OSError; its last lines"),
+        ("words", "works:opened", "could not be started: " + "é" * 500 + "; its last lines"),
+        ("", "works:nothing", "could not be started: AttributeError; its last lines"),
+        ("", "nowhere:opened", "could not be started: ModuleNotFoundError; its last lines"),
+    ],
+)
+def test_work_that_cannot_be_opened_is_named_and_tried_anew(opening, arguments, function, words):
+    process = opening(arguments, function)
+    lane = HelperLane(process, 0)
+    for _ in range(2):
+        with pytest.raises(OSError, match=words):
+            do(lane, b"abc")
+        assert process.pid is None
+
+
+def test_what_opens_work_is_told_its_arguments(opening):
+    lane = HelperLane(opening("some text of ü"), 0)
+    assert do(lane, b"told").decode() == "some text of ü"
+    lane.close()

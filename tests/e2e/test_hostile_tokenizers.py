@@ -13,7 +13,7 @@ from tests.harness.raw_http import Answer
 from tests.models import folders
 
 GOOD = b"anna works for [MASK]"
-TEXTS = (GOOD, b"a" * 40 + b"b", b"a " * 2**17, b"[MASK]" * 1000)
+TEXTS = (GOOD, b"a" * 40 + b"b", b"a " * 2**18, b"[MASK]" * 1000)
 WORDS = {word: place for place, word in enumerate(folders.WORDS)}
 MEMORY = 2**30
 """Bytes by which the server may grow, whatever is in such a file."""
@@ -134,8 +134,10 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
 }
 
 
-LONG = ("a_hundred_megabytes", "a_long_word", "many_special_tokens")
-EACH = [pytest.param(name, marks=pytest.mark.soak if name in LONG else ()) for name in HOSTILE]
+SAMPLE = ("deep_normalizer", "backtracking", "growing_decoder", "ids_at_the_end", "part_of_no_kind")
+"""One of each kind: too deep, too slow, too long, numbers that are none, and parts that are none."""
+
+EACH = [pytest.param(name, marks=() if name in SAMPLE else pytest.mark.soak) for name in HOSTILE]
 
 
 def lay_out(place: Path, tokenizer: bytes | None = None) -> Path:
@@ -192,7 +194,7 @@ def test_a_hostile_tokenizer_is_served_or_refused_and_neighbours_are_answered(
         if loaded.status == 200:
             for text in TEXTS:
                 answer = server.infer("POST", f"/predictions/{name}", text)
-                assert answer.status in (200, 400, 500), answer
+                assert answer.status in (200, 400, 424, 500, 503), answer
                 if answer.status != 200:
                     assert answer.document["message"], answer
             server.manage("DELETE", f"/models/{name}")

@@ -111,6 +111,7 @@ def test_nothing_is_read_for_clients_that_have_left(server: ServerProcess) -> No
     assert not busy()
 
 
+@pytest.mark.soak
 def test_a_worker_that_dies_takes_what_reads_its_texts_along(server: ServerProcess) -> None:
     assert ask(server, "chat/completions", messages=CHAT)[0] == 200
     found = readers(server)

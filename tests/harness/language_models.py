@@ -86,6 +86,7 @@ _KINDS = {
     ),
     "bloom": ("BloomConfig", {"vocab_size": VOCABULARY, "hidden_size": 64, "n_layer": 2, "n_head": 4}),
 }
+KINDS = tuple(_KINDS)
 SERVED = tuple(kind for kind in _KINDS if kind not in ("gpt_oss", "bloom"))
 
 
@@ -110,6 +111,15 @@ def write(folder: Path, kind: str, seed: int = 0, **others: int) -> Path:
     ).eval()
     scale(model, torch)
     model.save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+    return folder
+
+
+def write_tokenizer(folder: Path, kind: str) -> Path:
+    """Write a model of a kind without its weights, and return its folder."""
+    transformers = pytest.importorskip("transformers")
+    name, sizes = _KINDS[kind]
+    getattr(transformers, name)(**sizes).save_pretrained(folder)
     tokenizer().save_pretrained(folder)
     return folder
 

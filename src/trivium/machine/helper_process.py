@@ -6,8 +6,8 @@ piece of work finds another one. All of them end with this process, however that
 """
 
 import ctypes
+import json
 import os
-import pickle
 import resource
 import signal
 import socket
@@ -20,12 +20,25 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
+from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
 
 from trivium.machine.python_commands import own_module
+from trivium.types.errors import noted, said_by
 
 Work = Callable[[bytes], bytes]
 """What a child does with a piece of work. It raises nothing: what it raises ends the child."""
+
+
+class WorkOpener(NamedTuple):
+    """Names a function, as `module:function`, that the process calls once with a text, JSON, and which returns `Work`.
+    Code and data have ways of their own: no object of the one process is ever made anew in the other.
+    """
+
+    name: str
+    arguments: str
+
 
 STARTING = 60.0
 """Seconds that the process may take to be there: it imports libraries, on a machine that may be busy."""
@@ -37,6 +50,8 @@ PATIENCE = 5.0
 _SIZE = struct.Struct("<Q")
 _CALL = struct.Struct("<cB")
 _FORK, _END = b"f", b"e"
+_READY, _FAULT = b"r", b"x"
+_MOST_WORDS = 1000
 _PIECE = 2**18
 _SET_DEATH_SIGNAL = 1
 _EXCEPT = "TOKENIZERS_PARALLELISM"
@@ -60,10 +75,14 @@ class WorkEnded(Exception):
         self.has_begun = has_begun
 
 
-class HelperProcess:
-    """`work` is a pickled `Work`, which each child has; a child may take `most_bytes` of memory beyond what that is."""
+class Unopened(Exception):
+    """Raised by what opens work, with words that whoever asked for work may read: no path is in them."""
 
-    def __init__(self, work: bytes, most_bytes: int) -> None:
+
+class HelperProcess:
+    """Each child has what `work` opens, and may take `most_bytes` of memory beyond what that is."""
+
+    def __init__(self, work: WorkOpener, most_bytes: int) -> None:
         self._work = work
         self._most_bytes = most_bytes
         self._lock = threading.Lock()
@@ -91,7 +110,7 @@ class HelperProcess:
                 if descriptors:
                     return socket.socket(fileno=descriptors[0])
                 self._drop()  # it has been killed: it is started anew, once
-        raise ConnectionError("the process for texts could not be started; its last lines are in the log")
+        raise _unstarted("")
 
     def end(self, lane: int) -> None:
         """Kill the child of a lane. It is gone when this returns."""
@@ -123,18 +142,17 @@ class HelperProcess:
                 env={**os.environ, _EXCEPT: "false"},
             )
         here = str(Path.cwd())
-        told = pickle.dumps([entry for entry in sys.path if entry not in ("", here)])
+        told = [[entry for entry in sys.path if entry not in ("", here)], *self._work, self._most_bytes]
         ours.settimeout(STARTING)
         try:
-            for part in (told, _SIZE.pack(self._most_bytes), self._work):
-                ours.sendall(_SIZE.pack(len(part)) + part)
-            is_ready = ours.recv(1) == b"r"
+            _send(ours, json.dumps(told).encode())
+            said = ours.recv(_MOST_WORDS + 1)
         except OSError:
-            is_ready = False
+            said = b""
         self._control = ours
-        if not is_ready:
+        if said != _READY:
             self._drop()
-            raise ConnectionError("the process for texts could not be started; its last lines are in the log")
+            raise _unstarted(said[1:].decode(errors="replace"))
         self.ready_at = time.monotonic()
         return ours
 
@@ -149,6 +167,11 @@ class HelperProcess:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+def _unstarted(words: str) -> ConnectionError:
+    why = f": {words}" if words else ""
+    return ConnectionError(f"the process for texts could not be started{why}; its last lines are in the log")
 
 
 class HelperLane:
@@ -220,15 +243,22 @@ def _exchanged(connection: socket.socket, work: bytes, until: float, is_wanted: 
 # -- in the process ----------------------------------------------------------------------------------------------------
 
 
-def _main(descriptor: int) -> None:
+def run_helper(descriptor: int) -> None:
+    """Be the process: open the work that is named over that socket, and fork what does it. Returns when that closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # what comes to a terminal is for who started this
     control = socket.socket(fileno=descriptor)
-    path = pickle.loads(_message(control))  # noqa: S301 - the process that started this one wrote it
+    path, name, arguments, most = json.loads(_message(control))
     sys.path += [entry for entry in path if entry not in sys.path]
-    most = _SIZE.unpack(_message(control))[0]
-    work: Work = pickle.loads(_message(control))  # noqa: S301 - the same
+    try:
+        work = _opened(name, arguments)
+    except BaseException as error:  # it is code of libraries, and perhaps of a model's folder
+        control.sendall(_FAULT + _words(noted(error)))
+        if isinstance(error, Unopened):
+            cause = f": {said_by(error.__cause__)}" if error.__cause__ else ""
+            sys.exit(f"{name}: {said_by(error)}{cause}")
+        raise
     _bound(most)
-    control.sendall(b"r")
+    control.sendall(_READY)
     children: dict[int, int] = {}
     while len(call := control.recv(_CALL.size, socket.MSG_WAITALL)) == _CALL.size:
         what, lane = _CALL.unpack(call)
@@ -256,8 +286,7 @@ def _serve(connection: socket.socket, work: Work) -> None:
     try:
         _die_with_parent()
         while asked := _message(connection):
-            told = work(asked)
-            connection.sendall(_SIZE.pack(len(told)) + told)
+            _send(connection, work(asked))
         status = 0
     except BaseException:
         traceback.print_exc()
@@ -265,8 +294,24 @@ def _serve(connection: socket.socket, work: Work) -> None:
         os._exit(status)  # its parent's loop is not its own
 
 
+def _opened(name: str, arguments: str) -> Work:
+    module, _, function = name.partition(":")
+    made: Work = getattr(import_module(module), function)(arguments)
+    return made
+
+
+def _words(error: BaseException) -> bytes:
+    """Return what strangers may read of an error, in so few bytes that they come in one piece."""
+    words = str(error) if isinstance(error, Unopened) else type(error).__name__
+    return words.encode(errors="replace")[:_MOST_WORDS].decode(errors="ignore").encode()
+
+
 def _die_with_parent() -> None:
     ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
+
+
+def _send(connection: socket.socket, message: bytes) -> None:
+    connection.sendall(_SIZE.pack(len(message)) + message)
 
 
 def _message(connection: socket.socket) -> bytes:
@@ -299,4 +344,5 @@ def _kill(number: int) -> None:
 
 
 if __name__ == "__main__":
-    _main(int(sys.argv[1]))
+    # What opens work raises `Unopened` of the module under its own name, and not of its twin, the program.
+    import_module("trivium.machine.helper_process").run_helper(int(sys.argv[1]))

@@ -6,7 +6,6 @@ hostile file makes a library raise is LOAD_FAILED.
 
 import json
 import logging
-import pickle
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
@@ -21,11 +20,13 @@ from trivium.engines.hf.description import DescribedModel
 from trivium.engines.hf.folder import unfit
 from trivium.engines.hf.memory import fitting_slots, shortage
 from trivium.engines.hf.plan import StepSettings
-from trivium.engines.hf.prompts import PromptTokenizer, PromptWork
+from trivium.engines.hf.prompt_work import TokenizerSource, prompt_work
+from trivium.engines.hf.prompts import PromptTokenizer
 from trivium.engines.hf.requests import GenerationLimits
 from trivium.engines.hf.self_test import self_test
 from trivium.engines.hf.texts import PromptReader
 from trivium.engines.hf.token_length_policy import UNKNOWN, TokenLength, token_length
+from trivium.machine.helper_process import WorkOpener
 from trivium.machine.memory import FreeMemory
 from trivium.types.errors import Code, ServeError, named, said_by
 from trivium.types.spec import Device, ModelSpec
@@ -47,6 +48,8 @@ class LoadedModel:
     limits: GenerationLimits
     settings: StepSettings
     length: TokenLength
+    work: WorkOpener
+    """Opens the tokenizer again, in a process that reads texts."""
 
 
 def free_memory(device: torch.device) -> int | None:
@@ -63,7 +66,8 @@ def load(spec: ModelSpec, told: DescribedModel, device: torch.device, free: int 
         raise unfit(spec, short, Code.OUT_OF_MEMORY)
     if told.chosen.threads is not None:
         torch.set_num_threads(told.chosen.threads)
-    tokenizer = _tokenizer(spec, told)
+    source = TokenizerSource(str(told.files.folder), told.files.gguf, told.chosen.trust_remote_code)
+    tokenizer = _tokenizer(spec, source)
     model = _model(spec, told).to(device).eval().requires_grad_(False)
     if not model._supports_attention_backend:
         raise unfit(
@@ -89,8 +93,9 @@ def load(spec: ModelSpec, told: DescribedModel, device: torch.device, free: int 
         ),
     )
     settings = StepSettings(slots, told.chosen.prefill_chunk)
+    length, work = _text_work(spec, source, tokenizer, limits)
     return LoadedModel(
-        model, attention, tokenizer, _reading(model, tokenizer), limits, settings, _length(tokenizer)
+        model, attention, tokenizer, _reading(model, tokenizer), limits, settings, length, work
     )
 
 
@@ -122,14 +127,22 @@ def _model(spec: ModelSpec, told: DescribedModel) -> Any:
     return model
 
 
-def _tokenizer(spec: ModelSpec, told: DescribedModel) -> Any:
-    extra = {"gguf_file": told.files.gguf} if told.files.gguf else {}
+def _tokenizer(spec: ModelSpec, source: TokenizerSource) -> Any:
     try:
-        return transformers.AutoTokenizer.from_pretrained(
-            told.files.folder, **told.code.of_library(), **extra
-        )
+        return source.open()
     except Exception as error:
         raise _unopened(spec, "tokenizer", error) from error
+
+
+def _text_work(
+    spec: ModelSpec, source: TokenizerSource, tokenizer: Any, limits: GenerationLimits
+) -> tuple[TokenLength, WorkOpener]:
+    """Return what is known of a tokenizer's texts, and what opens it elsewhere."""
+    try:
+        length = _length(tokenizer)
+        return length, prompt_work(source, tokenizer, limits, length)
+    except Exception as error:
+        raise _unopened(spec, "tokenizer for a process beside the worker", error) from error
 
 
 def _length(tokenizer: Any) -> TokenLength:
@@ -145,10 +158,9 @@ def prompt_reader(spec: ModelSpec, loaded: LoadedModel, wake: Callable[[], None]
     """Return what reads prompts for a model, with a tokenizer of its own. LOAD_FAILED for one that cannot be copied."""
     try:
         copied = PromptTokenizer(deepcopy(loaded.tokenizer), loaded.limits, loaded.length)
-        work = pickle.dumps(PromptWork(copied))
     except Exception as error:
-        raise _unopened(spec, "tokenizer for a process beside the worker", error) from error
-    return PromptReader(copied, work, loaded.settings.slots, wake)
+        raise _unopened(spec, "tokenizer for a thread beside the steps", error) from error
+    return PromptReader(copied, loaded.work, loaded.settings.slots, wake)
 
 
 def _unopened(spec: ModelSpec, what: str, error: Exception) -> ServeError:

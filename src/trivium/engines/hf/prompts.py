@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
+from trivium.codecs.text_bounds import byte_size
 from trivium.engines.hf.requests import GenerationLimits, beyond_bytes, beyond_context, refusal
-from trivium.engines.hf.text_roads_policy import byte_size
 from trivium.engines.hf.token_length_policy import TokenLength
 from trivium.types.errors import Code, ServeError
 from trivium.types.generation import Embeddings, Generate, Sampling
@@ -36,7 +36,7 @@ class PromptInput:
 
 
 class PromptTokenizer:
-    """Makes prompts of requests that have been judged. It can be pickled; one thread uses it."""
+    """Makes prompts of requests that have been judged. One thread uses it."""
 
     def __init__(self, tokenizer: Any, limits: GenerationLimits, length: TokenLength) -> None:
         self.limits = limits

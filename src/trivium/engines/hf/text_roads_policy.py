@@ -7,10 +7,8 @@ what they cost, patterns of a tokenizer; and a long text takes seconds of which 
 from collections.abc import Mapping, Sequence
 from enum import Enum
 
+from trivium.codecs.text_bounds import LONG, byte_size
 from trivium.types.generation import Generate
-
-LONG = 2**18
-"""Bytes of text beyond which tokenizing takes long: a third of a second, where all else takes a few milliseconds."""
 
 MOST_LONG = 4
 """Requests with long texts that may wait at once, where there are slots: each keeps one from the others meanwhile."""
@@ -45,11 +43,6 @@ def text_size(generate: Generate) -> int:
     if generate.messages is not None:
         return _size((generate.messages, generate.tools, generate.template_arguments))
     return sum(map(len, generate.ids or ())) * 4 if generate.echoes else 0
-
-
-def byte_size(text: str) -> int:
-    """Return how many bytes a text has in UTF-8."""
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def _size(value: object) -> int:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
+from trivium.codecs.text_bounds import MOST_MEMORY, SECONDS
 from trivium.engines.hf.prompts import (
     PromptInput,
     PromptTokenizer,
@@ -17,19 +18,11 @@ from trivium.engines.hf.prompts import (
     unreadable,
 )
 from trivium.engines.hf.text_roads_policy import TextRoad, most_long, road
-from trivium.machine.helper_process import EndOfWork, HelperLane, HelperProcess, WorkEnded
+from trivium.machine.helper_process import EndOfWork, HelperLane, HelperProcess, WorkEnded, WorkOpener
 from trivium.types.errors import Code, ServeError, frameless, said_by
 from trivium.types.generation import Generate
 from trivium.types.running import ItemId
 from trivium_child.vital import VitalThread
-
-SECONDS = 10.0
-"""Seconds that the texts of a request may take, waiting for those before them included. Ten megabytes take as long, and
-no template of a chat takes a tenth of a second: what takes longer has no end, or keeps others from theirs.
-"""
-
-MOST_MEMORY = 2**30
-"""Bytes that reading a text may take. A megabyte of text takes about a hundred."""
 
 _PATIENCE = 5.0
 
@@ -52,10 +45,12 @@ class _Unread:
 
 class PromptReader:
     """Reads requests, those of one road in the order in which they come. `wake` is called when one is ready.
-    `work` is `PromptWork`, pickled.
+    `work` opens a `PromptWork` of the same tokenizer elsewhere.
     """
 
-    def __init__(self, tokenizer: PromptTokenizer, work: bytes, slots: int, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, tokenizer: PromptTokenizer, work: WorkOpener, slots: int, wake: Callable[[], None]
+    ) -> None:
         self._tokenizer = tokenizer
         self._is_cheap = not tokenizer.length.may_be_dear
         self._most_long = most_long(slots)

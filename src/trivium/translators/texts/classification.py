@@ -2,18 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from trivium.translators.arguments import TextArguments
 from trivium.translators.pictures.labels import fault_of_labels
 from trivium.translators.texts.encoding import EncodesTexts, failure, output_at
 from trivium.translators.texts.pretrained import FILE, read_pretrained_labels
 from trivium.translators.texts.requests import TextRequest, parse_texts
+from trivium.translators.texts.tokenizer import TokenRow
 from trivium.types.datatype import Array
 from trivium_child import picture_steps as steps
-
-if TYPE_CHECKING:
-    from tokenizers import Encoding
 
 _LISTED = 5
 
@@ -38,7 +35,7 @@ class TextClassification(EncodesTexts):
         return parse_texts(content, content_type)
 
     def decode(
-        self, outputs: Mapping[str, Array], encodings: "Sequence[Encoding]", request: TextRequest
+        self, outputs: Mapping[str, Array], encodings: Sequence[TokenRow], request: TextRequest
     ) -> object:
         """Return the answer of a request from the outputs of its rows."""
         scores = output_at(outputs, 0, 2, len(encodings))

@@ -2,18 +2,15 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from trivium.translators.arguments import CrossEncoderArguments, EmbeddingArguments
 from trivium.translators.texts.encoding import EncodesTexts, Floats, checked, failure, output_at
 from trivium.translators.texts.requests import PairRequest, TextRequest, parse_pairs, parse_texts
+from trivium.translators.texts.tokenizer import TokenRow
 from trivium.types.datatype import Array
 from trivium_child import picture_steps as steps
-
-if TYPE_CHECKING:
-    from tokenizers import Encoding
 
 _STATES = "last_hidden_state"
 _LEAST = np.float32(1e-9)
@@ -33,7 +30,7 @@ class TextEmbedding(EncodesTexts):
         return parse_texts(content, content_type)
 
     def decode(
-        self, outputs: Mapping[str, Array], encodings: "Sequence[Encoding]", request: TextRequest
+        self, outputs: Mapping[str, Array], encodings: Sequence[TokenRow], request: TextRequest
     ) -> object:
         """Return the answer of a request from the outputs of its rows: `last_hidden_state`, or else the first."""
         rows = len(encodings)
@@ -62,7 +59,7 @@ class CrossEncoder(EncodesTexts):
         return parse_pairs(content, content_type, fields)
 
     def decode(
-        self, outputs: Mapping[str, Array], encodings: "Sequence[Encoding]", request: PairRequest
+        self, outputs: Mapping[str, Array], encodings: Sequence[TokenRow], request: PairRequest
     ) -> object:
         """Return the answer of a request from the outputs of its rows."""
         first = next(iter(outputs.values()), np.zeros(0))

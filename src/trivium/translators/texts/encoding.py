@@ -2,18 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from trivium.translators.arguments import TextArguments
-from trivium.translators.texts.tokenizer import Text, TextTokenizer
+from trivium.translators.long_texts import Encode, LongTexts
+from trivium.translators.texts.tokenizer import Text, TextTokenizer, TokenRow
 from trivium.types.datatype import Array
 from trivium.types.errors import Code, ServeError
-
-if TYPE_CHECKING:
-    from tokenizers import Encoding
 
 Floats = npt.NDArray[np.float32]
 
@@ -22,7 +20,7 @@ class EncodedTexts(NamedTuple):
     """The tensors of some rows, padded together, and the encoding of each row."""
 
     arrays: dict[str, Array]
-    encodings: "list[Encoding]"
+    encodings: Sequence[TokenRow]
 
 
 class TextEncoder:
@@ -30,12 +28,15 @@ class TextEncoder:
 
     def __init__(self, folder: Path, arguments: TextArguments) -> None:
         self.tokenizer = TextTokenizer(folder, arguments.tokenizer)
+        self.long = LongTexts(folder, arguments.tokenizer, self.tokenizer)
         self.names = ("input_ids", "attention_mask", *(("token_type_ids",) * arguments.include_token_types))
         self._dtype = np.dtype("<i4" if arguments.int32 else "<i8")
 
-    def encode(self, rows: Sequence[Text]) -> EncodedTexts:
-        """Return the tensors `[rows, tokens]` of texts or pairs, in DJL's order. INVALID for texts that do not fit."""
-        encodings = self.tokenizer.encode(rows)
+    def encode(self, rows: Sequence[Text], encode: Encode | None = None) -> EncodedTexts:
+        """Return the tensors `[rows, tokens]` of texts or pairs, in DJL's order. INVALID for texts that do not fit.
+        `encode` does it elsewhere, and raises what it likes to.
+        """
+        encodings = self.tokenizer.encode(rows) if encode is None else encode(rows)
         columns = (
             [encoding.ids for encoding in encodings],
             [encoding.attention_mask for encoding in encodings],
@@ -53,9 +54,9 @@ class EncodesTexts:
     def __init__(self, folder: Path, arguments: TextArguments) -> None:
         self.encoder = TextEncoder(folder, arguments)
 
-    def encode(self, rows: Sequence[Text]) -> EncodedTexts:
-        """Return the tensors of some rows, padded together. INVALID for texts that do not fit."""
-        return self.encoder.encode(rows)
+    def encode(self, rows: Sequence[Text], encode: Encode | None = None) -> EncodedTexts:
+        """Return the tensors of some rows, padded together. See `TextEncoder.encode`."""
+        return self.encoder.encode(rows, encode)
 
 
 def output_at(outputs: Mapping[str, Array], place: int, rank: int, rows: int) -> Floats:

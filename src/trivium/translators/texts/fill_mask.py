@@ -2,21 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from trivium.translators.arguments import FillMaskArguments
 from trivium.translators.faults import refusal_in_words
 from trivium.translators.files import refusal
+from trivium.translators.long_texts import Encode
 from trivium.translators.texts.encoding import EncodedTexts, EncodesTexts, failure, output_at
 from trivium.translators.texts.requests import TextRequest, parse_texts
-from trivium.translators.texts.tokenizer import Text
+from trivium.translators.texts.tokenizer import Text, TokenRow
 from trivium.types.datatype import Array
 from trivium_child import picture_steps as steps
-
-if TYPE_CHECKING:
-    from tokenizers import Encoding
 
 
 class FillMask(EncodesTexts):
@@ -40,15 +37,15 @@ class FillMask(EncodesTexts):
         """Return the texts of a request. INVALID, in DJL's words, for one that has none."""
         return parse_texts(content, content_type)
 
-    def encode(self, rows: Sequence[Text]) -> EncodedTexts:
+    def encode(self, rows: Sequence[Text], encode: Encode | None = None) -> EncodedTexts:
         """Return the tensors of some rows. INVALID for one that has no mask, or more than one."""
-        encoded = super().encode(rows)
+        encoded = super().encode(rows, encode)
         for encoding in encoded.encodings:
             self._place(encoding)
         return encoded
 
     def decode(
-        self, outputs: Mapping[str, Array], encodings: "Sequence[Encoding]", request: TextRequest
+        self, outputs: Mapping[str, Array], encodings: Sequence[TokenRow], request: TextRequest
     ) -> object:
         """Return the answer of a request from the outputs of its rows: the scores of all words at every token."""
         scores = output_at(outputs, 0, 3, len(encodings))
@@ -68,7 +65,7 @@ class FillMask(EncodesTexts):
             )
         return answers if request.is_list else answers[0]
 
-    def _place(self, encoding: "Encoding") -> int:
+    def _place(self, encoding: TokenRow) -> int:
         places = [place for place, token in enumerate(encoding.ids) if token == self._id]
         if len(places) > 1:
             raise refusal_in_words("Only one mask supported.")

@@ -1,13 +1,13 @@
 """Kinds of translators of texts: the arguments of each, what makes tokens and answers, and their faults at load.
 
-They run in the instance's thread: the tokenizer releases the interpreter's lock, but not while its files are read. A
-model with large ones has a process. Source: spec sheet `djl`, section 10.
+They run in the instance's thread, but for long texts: the tokenizer releases the interpreter's lock, but not while its
+files are read. A model with large ones has a process. Source: spec sheet `djl`, section 10.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from trivium.codecs.header_text import by_preference
 from trivium.translators.answers import json_answer, text_answer
 from trivium.translators.checking import fault_at, findings_of, input_name, translator_of
 from trivium.translators.faults import refused, unfit
+from trivium.translators.long_texts import Encode
 from trivium.translators.reading import ArgumentFinding
 from trivium.translators.requests import (
     JSON,
@@ -26,17 +27,15 @@ from trivium.translators.requests import (
     property_of,
 )
 from trivium.translators.texts.encoding import EncodedTexts, TextEncoder
-from trivium.translators.texts.tokenizer import Text, is_large
+from trivium.translators.texts.text_work import is_long
+from trivium.translators.texts.tokenizer import Text, TokenRow, is_large
 from trivium.types.datatype import Array, DataType
-from trivium.types.errors import ServeError, frameless
+from trivium.types.errors import Code, ServeError, frameless
 from trivium.types.findings import Finding
 from trivium.types.operations import Infer
 from trivium.types.payload import Raw, RawPart, Tensors
 from trivium.types.running import Translated
 from trivium.types.spec import Isolation, ModelSpec
-
-if TYPE_CHECKING:
-    from tokenizers import Encoding
 
 _IDS = {DataType.INT64, DataType.INT32}
 
@@ -57,10 +56,10 @@ class TextAnswers(Protocol):
     def parse(self, content: bytes, content_type: str, fields: Mapping[str, str]) -> Any:
         """Return the request's `TextRows`. Raises INVALID."""
 
-    def encode(self, rows: Sequence[Text]) -> EncodedTexts:
-        """Return the tensors of some rows, padded together. Raises INVALID."""
+    def encode(self, rows: Sequence[Text], encode: Encode | None = None) -> EncodedTexts:
+        """Return the tensors of some rows, padded together; `encode` does it elsewhere. Raises ServeError."""
 
-    def decode(self, outputs: Mapping[str, Array], encodings: "Sequence[Encoding]", request: Any) -> object:
+    def decode(self, outputs: Mapping[str, Array], encodings: Sequence[TokenRow], request: Any) -> object:
         """Return what becomes the answer, from outputs of a row each."""
 
 
@@ -81,7 +80,7 @@ class TextState(NamedTuple):
     """Keeps what the answer to a request needs apart from the model's outputs."""
 
     request: Any
-    encodings: "Sequence[Encoding]"
+    encodings: Sequence[TokenRow]
     accept: str
 
 
@@ -139,10 +138,21 @@ class TextTranslator:
 
     def before(self, requests: Sequence[Infer]) -> list[Translated | ServeError]:
         """See `Translator`."""
-        read = [self._read(body_of(request)) for request in requests]
-        good = [one for one in read if not isinstance(one, ServeError)]
-        made = iter(self._encoded(good))
-        return [one if isinstance(one, ServeError) else next(made) for one in read]
+        made: dict[int, Translated | ServeError] = {}
+        short: dict[int, TextState] = {}
+        long: dict[int, TextState] = {}
+        for i, request in enumerate(requests):
+            read = self._read(body_of(request))
+            if isinstance(read, ServeError):
+                made[i] = read
+            else:
+                (long if is_long(read.request.rows) else short)[i] = read
+        made.update(zip(short, self._encoded(list(short.values())), strict=True))
+        if long:
+            encode = self._answers.encoder.long.encoding()
+            for i, state in long.items():
+                made[i] = self._encoded([state], encode)[0]
+        return [made[i] for i in range(len(requests))]
 
     def after(self, translated: Translated, outputs: Sequence[Tensors]) -> Raw:
         """See `Translator`."""
@@ -161,7 +171,8 @@ class TextTranslator:
         return json_answer(answer)
 
     def close(self) -> None:
-        """There is nothing to free."""
+        """End the process for long texts, where there is one."""
+        self._answers.encoder.long.close()
 
     def _read(self, raw: Raw) -> TextState | ServeError:
         """Return what a request asks, without encodings yet."""
@@ -176,16 +187,18 @@ class TextTranslator:
             return frameless(refused(error))
         return TextState(asked, (), property_of(raw, "accept"))
 
-    def _encoded(self, states: Sequence[TextState]) -> list[Translated | ServeError]:
+    def _encoded(
+        self, states: Sequence[TextState], encode: Encode | None = None
+    ) -> list[Translated | ServeError]:
         """Encode the rows of all requests together, or each request by itself where one of them is at fault."""
         if not states:
             return []
         rows = [row for state in states for row in state.request.rows]
         try:
-            encoded = self._answers.encode(rows)
+            encoded = self._answers.encode(rows, encode)
         except ServeError as error:
             if len(states) == 1:
-                return [frameless(refused(error))]
+                return [frameless(refused(error) if error.code is Code.INVALID else error)]
             return [one for state in states for one in self._encoded([state])]
         made: list[Translated | ServeError] = []
         at = 0

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,11 +10,9 @@ from trivium.translators.arguments import QuestionAnsweringArguments
 from trivium.translators.faults import refusal_in_words
 from trivium.translators.texts.encoding import EncodesTexts, Floats, failure, output_at
 from trivium.translators.texts.requests import PairRequest, parse_questions
+from trivium.translators.texts.tokenizer import TokenRow
 from trivium.types.datatype import Array
 from trivium_child import picture_steps as steps
-
-if TYPE_CHECKING:
-    from tokenizers import Encoding
 
 _NOWHERE = np.float32(-100000)
 
@@ -35,7 +32,7 @@ class QuestionAnswering(EncodesTexts):
         return parse_questions(content, content_type, fields)
 
     def decode(
-        self, outputs: Mapping[str, Array], encodings: "Sequence[Encoding]", request: PairRequest
+        self, outputs: Mapping[str, Array], encodings: Sequence[TokenRow], request: PairRequest
     ) -> object:
         """Return the answer of a request from the outputs of its rows: the scores of beginnings and of ends."""
         starts, ends = (output_at(outputs, place, 2, len(encodings)) for place in (0, 1))
@@ -45,7 +42,7 @@ class QuestionAnswering(EncodesTexts):
         ]
         return answers if request.is_list else answers[0]
 
-    def _answer(self, starts: Floats, ends: Floats, encoding: "Encoding") -> str:
+    def _answer(self, starts: Floats, ends: Floats, encoding: TokenRow) -> str:
         inside = np.array([sequence == 1 for sequence in encoding.sequence_ids])
         if not len(inside) == len(starts) == len(ends):
             raise failure(f"The model scored {len(starts)} and {len(ends)} tokens of {len(inside)}.")

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,11 +11,9 @@ from trivium.translators.pictures.labels import fault_of_labels
 from trivium.translators.texts.encoding import EncodesTexts, Floats, failure, output_at
 from trivium.translators.texts.pretrained import FILE, read_pretrained_labels
 from trivium.translators.texts.requests import TextRequest, parse_texts
+from trivium.translators.texts.tokenizer import TokenRow
 from trivium.types.datatype import Array
 from trivium_child import picture_steps as steps
-
-if TYPE_CHECKING:
-    from tokenizers import Encoding
 
 _OUTSIDE = "O"
 
@@ -56,7 +53,7 @@ class TokenClassification(EncodesTexts):
         return parse_texts(content, content_type)
 
     def decode(
-        self, outputs: Mapping[str, Array], encodings: "Sequence[Encoding]", request: TextRequest
+        self, outputs: Mapping[str, Array], encodings: Sequence[TokenRow], request: TextRequest
     ) -> object:
         """Return the answer of a request from the outputs of its rows: the scores of all labels for every token."""
         scores = output_at(outputs, 0, 3, len(encodings))
@@ -71,7 +68,7 @@ class TokenClassification(EncodesTexts):
         ]
         return answers if request.is_list else answers[0]
 
-    def _entities(self, shares: Floats, encoding: "Encoding", text: str) -> Iterator[Entity]:
+    def _entities(self, shares: Floats, encoding: TokenRow, text: str) -> Iterator[Entity]:
         places = [place for place, special in enumerate(encoding.special_tokens_mask) if not special]
         if self._aggregation in ("none", "simple"):
             found = [self._of_token(place, shares, encoding) for place in places]
@@ -86,14 +83,14 @@ class TokenClassification(EncodesTexts):
             found = self._grouped([self._of_word(word, shares, encoding) for word in words])
         return (entity for entity in found if entity.label != _OUTSIDE)
 
-    def _of_token(self, place: int, shares: Floats, encoding: "Encoding") -> Entity:
+    def _of_token(self, place: int, shares: Floats, encoding: TokenRow) -> Entity:
         best = int(shares[place].argmax())
         start, end = encoding.offsets[place]
         ids = (encoding.ids[place],)
         score, word = float(shares[place, best]), encoding.tokens[place]
         return Entity(self._labels[best], score, ids, start, end, place, word)
 
-    def _of_word(self, places: Sequence[int], shares: Floats, encoding: "Encoding") -> Entity:
+    def _of_word(self, places: Sequence[int], shares: Floats, encoding: TokenRow) -> Entity:
         """Join the pieces of a word: by the first, by the one that is surest, or by the mean of all."""
         tokens = [self._of_token(place, shares, encoding) for place in places]
         label, score = tokens[0].label, tokens[0].score

@@ -8,9 +8,10 @@ import json
 import unicodedata
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from trivium.codecs.text_growth_policy import growth
+from trivium.codecs.tokenizer_fingerprint import tokenizer_fingerprint
 from trivium.translators.arguments import MOST_PADDING, MOST_TOKENS, TokenizerArguments
 from trivium.translators.files import file_in, read_file, read_json, refusal, text_of
 from trivium.types.errors import Code, ServeError, said_by
@@ -19,6 +20,40 @@ if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
 Text = str | tuple[str, str]
+
+
+class TokenRow(Protocol):
+    """The encoding of one row: what answers are made from, of the attributes that `tokenizers.Encoding` has."""
+
+    @property
+    def ids(self) -> list[int]:
+        """Return the number of each token."""
+
+    @property
+    def attention_mask(self) -> Sequence[int]:
+        """Return 1 for each token that is none of the padding."""
+
+    @property
+    def type_ids(self) -> Sequence[int]:
+        """Return the kind, for the model, of the text to which each token belongs."""
+
+    @property
+    def special_tokens_mask(self) -> Sequence[int]:
+        """Return 1 for each token that stands for no text."""
+
+    @property
+    def sequence_ids(self) -> Sequence[int | None]:
+        """Return to which text of a pair each token belongs; None for one of no text."""
+
+    @property
+    def offsets(self) -> Sequence[tuple[int, int]]:
+        """Return the letters of the text that each token stands for."""
+
+    @property
+    def tokens(self) -> Sequence[str]:
+        """Return the tokens themselves."""
+
+
 Made = TypeVar("Made")
 
 LARGE = 4 * 2**20
@@ -81,6 +116,10 @@ class TextTokenizer:
         for before, after in _CLEANED if self._cleans else ():
             text = text.replace(before, after)
         return text
+
+    def fingerprint(self) -> str:
+        """Return what tells this from a tokenizer that makes other tokens of a text."""
+        return tokenizer_fingerprint(self._tokenizer.to_str(), self._tokenizer.get_vocab())
 
     def id_of(self, token: str) -> int | None:
         """Return the id of a token, None where the vocabulary does not have it."""

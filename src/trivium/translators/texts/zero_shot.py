@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,11 +9,9 @@ from trivium.translators.arguments import TextArguments
 from trivium.translators.texts.encoding import EncodesTexts, failure, output_at
 from trivium.translators.texts.pretrained import read_entailment
 from trivium.translators.texts.requests import ZeroShotRequest, parse_candidates
+from trivium.translators.texts.tokenizer import TokenRow
 from trivium.types.datatype import Array
 from trivium_child import picture_steps as steps
-
-if TYPE_CHECKING:
-    from tokenizers import Encoding
 
 
 class ZeroShotClassification(EncodesTexts):
@@ -40,7 +37,7 @@ class ZeroShotClassification(EncodesTexts):
         return parse_candidates(content)
 
     def decode(
-        self, outputs: Mapping[str, Array], encodings: "Sequence[Encoding]", request: ZeroShotRequest
+        self, outputs: Mapping[str, Array], encodings: Sequence[TokenRow], request: ZeroShotRequest
     ) -> object:
         """Return the answer of a request from the outputs of its rows."""
         scores = output_at(outputs, 0, 2, len(encodings))
