@@ -62,5 +62,5 @@ class Addresses:
 
     def settle(self, use: AddressUse) -> None:
         """Forget an address that has nothing any more."""
-        if not use.connections and not use.held_bytes:
-            self._uses.pop(use.address, None)
+        if not use.connections and not use.held_bytes and self._uses.get(use.address) is use:
+            del self._uses[use.address]

@@ -12,6 +12,7 @@ from tests.harness.http_client import post
 from tests.harness.http_connection import HttpHarness
 
 from trivium.frontends.h2 import frames
+from trivium.frontends.shares import Addresses
 
 BIG = bytes(200 * 1024)
 
@@ -50,6 +51,18 @@ def test_an_address_is_forgotten_with_the_last_of_its_bytes() -> None:
     stage.connect()
     assert stage.connection.use is not use
     stage.check_nothing_is_left()
+
+
+def test_who_is_forgotten_takes_no_newcomer_along() -> None:
+    addresses = Addresses()
+    address, old = addresses.enter(("192.0.2.1", 1))
+    addresses.leave(address)
+    _, new = addresses.enter(("192.0.2.1", 2))
+    addresses.settle(old)  # the last of what it held is dropped only now
+    assert addresses.enter(("192.0.2.1", 3))[1] is new
+    addresses.leave(address)
+    addresses.leave(address)
+    assert addresses.connections_from(address) == 0
 
 
 def test_a_body_that_a_thread_reads_is_booked_after_its_client_has_left() -> None:
