@@ -45,7 +45,8 @@ class ModelDebugState:
     """Describes one served model: its items that have not ended (`active`), those of them in the queue (`queued`), the
     batches handed over in advance (`ahead`) and how many of them each instance may have (`lead`), the upward calls
     among its items (`calls`), its open instances by number, its sequences, the failed openings in a row of each group,
-    whether another instance may be opened, and the bytes lent from the memory that its workers share.
+    whether another instance may be opened, the bytes lent from the memory that its workers share, and the items with
+    parts that their receivers have not taken (`unread`).
     """
 
     active: int
@@ -58,6 +59,7 @@ class ModelDebugState:
     failures: tuple[int, ...]
     can_grow: bool
     arena_lent: int
+    unread: int = 0
 
     @property
     def is_at_rest(self) -> bool:

@@ -307,6 +307,7 @@ class ServedModel:
             failures=self._scaler.failures(),
             can_grow=self._scaler.can_grow,
             arena_lent=0 if arena is None else arena.lent,
+            unread=len(self._streams.kept),
         )
 
     def _check_can_serve(self, adapter: str) -> None:
