@@ -33,7 +33,7 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, scratch: Path) -> Iterator[DjlServing]:
-    """Two models of pictures with a worker each, and two of texts."""
+    """Two models of pictures with a worker each, and two of texts, one of which has read a long one."""
     root = tmp_path_factory.mktemp("hostile")
     for name in SERVED:
         place = root / "store" / name
@@ -43,6 +43,9 @@ def server(tmp_path_factory: pytest.TempPathFactory, scratch: Path) -> Iterator[
             file.write("minWorkers=1\nmaxWorkers=1\n")
     with djl_serving(root / "log", "-s", root / "store", variables={"TMPDIR": str(scratch)}) as running:
         assert serves(running)
+        assert (
+            running.infer("POST", "/predictions/sentences", b"a " * 2**18).status == 200
+        )  # has its process then
         yield running
     assert {file.name for file in scratch.iterdir()} <= {LEFT_BY_ONNX_RUNTIME}
 
