@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,11 +82,13 @@ class Server:
 
 
 @contextmanager
-def trivium(*repositories: Path, profile: str = "native", tree: Path = ROOT) -> Iterator[Server]:
-    """Start `trivium serve` on free ports, of the sources of a tree of this repository."""
+def trivium(
+    *repositories: Path, profile: str = "native", tree: Path = ROOT, options: Sequence[str] = ()
+) -> Iterator[Server]:
+    """Start `trivium serve` on free ports, of the sources of a tree of this repository, with more options."""
     log = CACHE / f"trivium-{profile}-{tree.name}.log"
     command = [sys.executable, "-m", "trivium.cli.main", "serve", *map(str, repositories)]
-    command += ["--http-port", "0", "--grpc-port", "0", "--profile", profile]
+    command += ["--http-port", "0", "--grpc-port", "0", "--profile", profile, *options]
     with started(command, log, {**os.environ, "PYTHONPATH": str(tree / "src")}) as process:
         url = await_line(log, process, r"HTTP on (\S+)")
         yield Server(process, url, await_line(log, process, r"gRPC on (\S+)"))

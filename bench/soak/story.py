@@ -17,6 +17,8 @@ HOUR = 3600.0
 WARM_UP = 1 / 6
 """The share of the time in which caches fill, allocators settle, and nothing is judged."""
 LOOKS = 720
+BOUNDS_OF_MEMORY = ("--deferred-bytes", str(2**24), "--unread-memory", str(2**24))
+"""What is kept on purpose is full within the warm-up, so that what still grows is a leak."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ def run(seconds: float, looks: int = LOOKS) -> Story:
     shutil.rmtree(root, ignore_errors=True)
     store, *foreign = models.lay_out(root)
     samples = Samples()
-    with servers.trivium(store, *foreign) as server:
+    with servers.trivium(store, *foreign, options=BOUNDS_OF_MEMORY) as server:
         with Traffic(server.url.removeprefix("http://"), server.grpc, store) as traffic:
             sampler = Sampler(server.process, traffic.books, f"{server.url}/metrics")
             began = time.monotonic()
