@@ -229,10 +229,10 @@ def withstanding(serving: ServerProcess) -> Iterator[None]:
 
 
 def _is_back(now: Footprint, before: Footprint) -> bool:
-    # Four threads decode large bodies and two make tensors of them; they are started when as many come at a time.
+    # Two threads decode large bodies, and are started when the first ones come.
     return (
         now.descriptors <= before.descriptors
-        and now.threads <= before.threads + 6
+        and now.threads <= before.threads + 2
         and now.memory <= before.memory + GROWTH
     )
 
