@@ -12,6 +12,7 @@ import contextlib
 import os
 import signal
 import sys
+import time
 
 MARKS = "_TRIVIUM_MARKS"
 """The variable that holds the marks, with blanks between: "SERVER.NUMBER", one for each server that a process is of."""
@@ -19,6 +20,9 @@ MARKS = "_TRIVIUM_MARKS"
 _DEAF = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP)
 _ROUNDS = 5
 """How often it looks for what was started while it looked."""
+_LOOKS = 100
+"""How often, a millisecond apart, it looks for the environment of a process that is just being started."""
+_KERNEL_THREAD = 0x00200000
 
 
 def main(scratch: str, server: str) -> None:
@@ -86,12 +90,35 @@ def marked(marks: "set[bytes]") -> "list[int]":
     found = []
     name = MARKS.encode() + b"="
     for number in _processes() if marks else ():
-        for variable in _read(number, "environ").split(b"\0"):
+        for variable in _environment(number).split(b"\0"):
             if variable.startswith(name):
                 theirs = variable[len(name) :].split(b" ")
                 if not marks.isdisjoint(theirs + [mark.partition(b".")[0] for mark in theirs]):
                     found.append(number)
     return found
+
+
+def _environment(process: int) -> bytes:
+    """Read what a process was started with. The system shows none for the moment in which it loads the program."""
+    found = b""
+    with contextlib.suppress(OSError):  # it has ended, or is somebody else's
+        with open("/proc/%d/environ" % process, "rb") as opened:
+            found = opened.read()
+        for _ in range(0 if found else _LOOKS):
+            is_starting = _is_starting(process)
+            with open("/proc/%d/environ" % process, "rb") as opened:
+                found = opened.read()
+            if found or not is_starting:
+                break
+            time.sleep(0.001)
+    return found
+
+
+def _is_starting(process: int) -> bool:
+    """Say whether a process has no environment yet, by the fields for its flags and its environment's end (9, 51)."""
+    fields = _read(process, "stat").rpartition(b")")[2].split()
+    lives = len(fields) > 48 and fields[0] not in (b"Z", b"X")
+    return lives and not int(fields[6]) & _KERNEL_THREAD and int(fields[48]) == 0
 
 
 def _processes() -> "list[int]":

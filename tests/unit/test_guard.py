@@ -94,6 +94,20 @@ def test_it_finds_what_has_a_mark_or_a_servers(tmp_path):
     keeper.close()
 
 
+def test_it_finds_one_that_is_just_being_started(tmp_path):
+    """The system shows no environment while a program is loaded: one in a hundred was missed."""
+    keeper = ServerGuard(tmp_path)
+    environment = keeper.marked({"PATH": os.environ["PATH"]})
+    mark = environment[guard.MARKS].encode()
+    missed = 0
+    for _ in range(100):
+        with subprocess.Popen(["sleep", "600"], env=environment) as process:
+            missed += guard.marked({mark}) != [process.pid]
+            process.kill()
+    keeper.close()
+    assert missed == 0
+
+
 def test_one_that_cannot_be_replaced_costs_nobody_else_anything(tmp_path, monkeypatch, caplog):
     """Its pipe's number may be another file's by then."""
 
