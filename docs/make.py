@@ -9,14 +9,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from trivium.app import HTTP_PROTOCOLS, PROFILES, RPC_PROTOCOLS
+from trivium.catalogue import CATALOGUE
 from trivium.cli.djl_serving.keys import KEYS as CONFIG_KEYS
 from trivium.cli.torchserve.properties_table import PROPERTIES, PropertySupport
 from trivium.cli.tritonserver.flag_table import FLAGS
 from trivium.cli.tritonserver.flags import FlagKind
 from trivium.codecs import grpc_status
 from trivium.codecs.payload_table import READERS, WRITERS
-from trivium.config.options import GROUPS, KEYS, OPTIONS
 from trivium.dialects.djl.keys import EVERY, DjlKey, DjlKeyRole
 from trivium.dialects.djl.language_model_keys import LANGUAGE_MODEL
 from trivium.dialects.triton.keys import ROWS, TritonKeyRole
@@ -26,6 +25,7 @@ from trivium.types.access import AccessScope
 from trivium.types.state import ITEM_MOVES, SERVER_MOVES, VERSION_MOVES
 
 DOCS = Path(__file__).parent
+SCHEMA = CATALOGUE.schema
 
 
 def diagram(moves) -> str:
@@ -40,12 +40,12 @@ def diagram(moves) -> str:
 
 def options() -> str:
     """Every server option, a section per group: flag, variable, key in the group's table, default, meaning."""
-    common = ", ".join(f"`{option.flag}`" for option in OPTIONS.values() if option.is_common)
+    common = ", ".join(f"`{option.flag}`" for option in SCHEMA.options.values() if option.is_common)
     lines = [f"Most used: {common}."]
-    for group, title in GROUPS.items():
+    for group, title in SCHEMA.groups.items():
         lines += ["", f"## {title}: `[{group}]`", ""]
         lines += ["| flag | variable | key in the file | default | meaning |", "|---|---|---|---|---|"]
-        for key, option in KEYS[group].items():
+        for key, option in SCHEMA.keys[group].items():
             names = f"`{option.flag}` | `{option.variable}` | `{key}`"
             lines.append(f"| {names} | `{option.default!r}` | {option.help} |")
     return "\n".join(lines)
@@ -119,7 +119,7 @@ def route_owners() -> str:
     """Which protocol owns which routes, per profile."""
     listeners = {
         name: next(each for each in profile.listeners if each.name == HTTP)
-        for name, profile in PROFILES.items()
+        for name, profile in CATALOGUE.profiles.items()
     }
     owners_of = {
         name: {route.prefix: route.protocol for route in each.routes} for name, each in listeners.items()
@@ -224,12 +224,12 @@ def access_scopes() -> str:
     lines = ["| scope | protocol | method and path |", "|---|---|---|"]
     rows = [
         (row.scope, name, f"{row.method} {row.path}")
-        for name, entry in HTTP_PROTOCOLS.items()
+        for name, entry in CATALOGUE.http.items()
         for row in entry.ENDPOINTS
     ]
     rows += [
         (scope, f"{name}, gRPC", method.rpartition("/")[2])
-        for name, entry in RPC_PROTOCOLS.items()
+        for name, entry in CATALOGUE.rpc.items()
         for method, scope in entry.SCOPES.items()
     ]
     order = list(AccessScope)

@@ -1,4 +1,4 @@
-"""Finds words of foreign systems in identifiers and texts of the core, the vocabulary and the front ends, and fails.
+"""Finds words of foreign systems in identifiers and texts of rooms that may not know them, and fails.
 
 Comments and docstrings may cite whom a rule comes from; code may not know them. A word counts where it stands by itself
 or as a part of a name: `in_tritons_words`, `DjlError`, "ensemble".
@@ -12,8 +12,12 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "trivium"
 ROOMS = ("core", "types", "frontends")
+NAMELESS = ("config", "settings", "app.py", "profiles.py", "server_record.py")
+"""What knows no server by name, but may speak of files that several have."""
+
+SERVERS = ("triton", "torchserve", "djl")
 WORDS = (
-    *("triton", "torchserve", "djl", "kserve", "lmi", "ensemble", "bls", "seldon", "netty"),
+    *(*SERVERS, "kserve", "lmi", "ensemble", "bls", "seldon", "netty"),
     *(
         "pbtxt",
         "pb_utils",
@@ -60,11 +64,21 @@ def found_in(source: str) -> list[tuple[int, str]]:
     return [(line, match.group()) for line, text in plain for match in _PATTERN.finditer(text)]
 
 
+def files(room: str) -> Iterator[Path]:
+    """Yield the modules of a room, or the one that it is."""
+    place = SOURCE / room
+    yield from [place] if place.is_file() else place.rglob("*.py")
+
+
 def main() -> int:
     """Print every foreign word with its place; return how many there are."""
     count = 0
-    for path in sorted(path for room in ROOMS for path in (SOURCE / room).rglob("*.py")):
+    wanted = [(path, WORDS) for room in ROOMS for path in files(room)]
+    wanted += [(path, SERVERS) for room in NAMELESS for path in files(room)]
+    for path, words in sorted(wanted):
         for line, word in found_in(path.read_text()):
+            if word.removesuffix("s") not in words:
+                continue
             print(f"{path.relative_to(SOURCE.parents[1])}:{line}: the foreign word {word!r}")
             count += 1
     return count

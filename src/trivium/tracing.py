@@ -4,16 +4,16 @@ Decides nothing about a request. Files and collectors are the exporters' busines
 """
 
 from trivium.config.options import ServerConfig
-from trivium.dialects.triton.trace_text import SPAN_NAMES
 from trivium.exporters.otlp import NAMES, Collector, Spans
 from trivium.exporters.trace_files import TraceFiles
+from trivium.server_record import ServerRecord
 from trivium.types.errors import Code, ServeError
 from trivium.types.tracing import Detail, TraceExporter, TraceSettings
 
 LEVELS = {"timestamps": Detail.TIMES, "tensors": Detail.TENSORS}
 
 
-def exporter(config: ServerConfig) -> TraceExporter | None:
+def exporter(config: ServerConfig, server: ServerRecord) -> TraceExporter | None:
     """Open the place that traces go to; None without a place. INVALID for two places, and as the exporters say."""
     options = config.tracing
     if options.file and options.endpoint:
@@ -22,17 +22,17 @@ def exporter(config: ServerConfig) -> TraceExporter | None:
             "Traces go to one place: give --trace-file or --trace-endpoint, not both.",
         )
     if options.file:
-        return TraceFiles(options.file, follows=config.server.profile != "triton")  # the original does not
+        return TraceFiles(options.file, follows=server.trace_files_follow)
     if not options.endpoint:
         return None
     resource = _resource(options.resource)
     collector = Collector(options.endpoint, resource, options.queue, options.delay, options.batch)
-    return Spans(collector, SPAN_NAMES if config.server.profile == "triton" else NAMES)
+    return Spans(collector, server.span_names or NAMES)
 
 
-def settings(config: ServerConfig) -> TraceSettings:
+def settings(config: ServerConfig, server: ServerRecord) -> TraceSettings:
     """Return what is traced from the start. INVALID for a level that there is not, or for one without a place for
-    traces: the original's command line, and it alone, may have that.
+    traces, but for servers that may have that.
     """
     words = [word.strip() for word in config.tracing.levels.split(",") if word.strip()]
     for word in words:
@@ -41,7 +41,7 @@ def settings(config: ServerConfig) -> TraceSettings:
                 Code.INVALID,
                 f"--trace-levels: there is no level {word[:40]!r}; there are: {', '.join(LEVELS)}. Correct it.",
             )
-    if words and not config.tracing.has_place and config.server.profile != "triton":
+    if words and not config.tracing.has_place and not server.traces_nowhere:
         raise ServeError(
             Code.INVALID,
             "--trace-levels needs a place for traces. Give --trace-file or --trace-endpoint, too.",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from trivium.app import serving
+from trivium.catalogue import serving
 from trivium.core.server import Server
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Broadcast, Infer, Remembered

@@ -10,7 +10,7 @@ from onnx import TensorProto
 from tests.harness import onnx_models, torch_models
 from tests.harness.virtual_models import make_spec
 
-from trivium.app import ENGINES
+from trivium.catalogue import CATALOGUE
 from trivium.core.execution import execute
 from trivium.core.models.launcher import default_isolation
 from trivium.types.datatype import DataType
@@ -42,21 +42,21 @@ MODELS = {"identity": identity, "onnx": onnx, "torch": torchscript}
 """A model per engine that gives back its FP32[rows, 2] input: a new engine needs a row here."""
 
 every_engine = pytest.mark.parametrize(
-    "name", sorted(name for name, engine in ENGINES.items() if isinstance(engine, OpensRunner))
+    "name", sorted(name for name, engine in CATALOGUE.engines.items() if isinstance(engine, OpensRunner))
 )
 
 
-@pytest.mark.parametrize("name", sorted(ENGINES))
+@pytest.mark.parametrize("name", sorted(CATALOGUE.engines))
 def test_an_engine_opens_runners_of_one_kind_or_launches_programs(name):
     ways = OpensRunner, OpensStepRunner, WorkerEngine
-    assert sum(isinstance(ENGINES[name], way) for way in ways) == 1
+    assert sum(isinstance(CATALOGUE.engines[name], way) for way in ways) == 1
 
 
 @pytest.mark.parametrize(
-    "name", sorted(name for name, engine in ENGINES.items() if isinstance(engine, OpensStepRunner))
+    "name", sorted(name for name, engine in CATALOGUE.engines.items() if isinstance(engine, OpensStepRunner))
 )
 def test_an_engine_that_steps_has_a_process_of_its_own(name):
-    engine = ENGINES[name]
+    engine = CATALOGUE.engines[name]
     assert engine.name == name
     assert engine.takes == {PayloadKind.GENERATE}
     assert engine.isolation == (Isolation.PROCESS,)
@@ -65,7 +65,7 @@ def test_an_engine_that_steps_has_a_process_of_its_own(name):
 @pytest.fixture
 def made(name, tmp_path):
     spec = MODELS[name](tmp_path)
-    return ENGINES[name], spec
+    return CATALOGUE.engines[name], spec
 
 
 def batch(spec, *rows):
@@ -87,7 +87,7 @@ def test_the_composition_root_imports_no_heavy_library():
 
 @every_engine
 def test_descriptors(name):
-    engine = ENGINES[name]
+    engine = CATALOGUE.engines[name]
     assert engine.name == name
     assert engine.takes <= set(PayloadKind)
     assert engine.takes

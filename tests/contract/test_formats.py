@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from tests.harness.llm_folders import checkpoint
 
-from trivium.app import FORMATS
+from trivium.catalogue import CATALOGUE
 from trivium.core.models.source_policy import applied
 from trivium.types.interfaces import SupportsMembers
 from trivium.types.spec import Defaults, ReadResult
 
-every_format = pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+every_format = pytest.mark.parametrize("form", CATALOGUE.formats, ids=lambda form: form.name)
 
 
 def unreadable(root):
@@ -96,7 +96,7 @@ def test_names_and_expectations(form):
     assert form.name.isidentifier()
     assert form.expects[0].islower()
     assert not form.expects.endswith(".")
-    assert len({other.name for other in FORMATS}) == len(FORMATS)
+    assert len({other.name for other in CATALOGUE.formats}) == len(CATALOGUE.formats)
 
 
 def a_bare_model(root):
@@ -137,7 +137,7 @@ MODELS = {
 @every_format
 def test_what_it_claims_it_reads_and_nobody_else_claims(form, tmp_path):
     path = MODELS[form.name](tmp_path)
-    assert [other.name for other in FORMATS if other.claims(path)] == [form.name]
+    assert [other.name for other in CATALOGUE.formats if other.claims(path)] == [form.name]
     reading = form.read(path, Defaults(queue_items=17))
     assert isinstance(reading, ReadResult)
     assert reading.unreadable == ()
@@ -167,7 +167,7 @@ GRAPHS = {"djl": a_workflow}
 
 
 @pytest.mark.parametrize(
-    "form", [form for form in FORMATS if isinstance(form, SupportsMembers)], ids=lambda f: f.name
+    "form", [form for form in CATALOGUE.formats if isinstance(form, SupportsMembers)], ids=lambda f: f.name
 )
 def test_what_a_graph_brings_is_read_under_the_names_of_its_steps(form, tmp_path):
     (spec,) = form.read(GRAPHS[form.name](tmp_path), Defaults()).specs
@@ -175,7 +175,7 @@ def test_what_a_graph_brings_is_read_under_the_names_of_its_steps(form, tmp_path
     assert {source.name for source in sources} == set(spec.scheduling.models)
     for source in sources:
         path = Path(source.uri)
-        (claiming,) = [other for other in FORMATS if other.claims(path)]
+        (claiming,) = [other for other in CATALOGUE.formats if other.claims(path)]
         reading = applied(claiming.read_source(path, source, Defaults()), source, True)
         assert reading.unreadable == ()
         (member,) = reading.specs

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from trivium.app import serving
+from trivium.catalogue import serving
 from trivium.types.errors import Code, ServeError
 
 HANDLER = """

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from tests.harness.triton_server import serving
 
-from trivium import app
+from trivium import catalogue
+from trivium.catalogue import configured
 from trivium.codecs import binary
-from trivium.config.loading import configured
 from trivium.dialects.triton.description import config_json
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, Load, Ready, Unload, WantedOutput
@@ -411,7 +411,7 @@ def test_packed_text_passes_a_graph_as_it_is(tmp_path):
     sent = binary.of_strings("x", (len(elements),), [elements])
 
     async def play():
-        async with app.serving(tmp_path, config=configured(cache_bytes=2**24)) as server:
+        async with catalogue.serving(tmp_path, config=configured(cache_bytes=2**24)) as server:
             for _ in range(2):
                 part = await server.execute(Infer("chain", Tensors((sent,))))
                 (came,) = part.payload.items

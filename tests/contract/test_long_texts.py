@@ -11,7 +11,7 @@ from tests.harness.server_process import until
 from tests.harness.virtual_models import make_spec
 from tests.models import folders
 
-from trivium.app import serving
+from trivium.catalogue import serving
 from trivium.codecs.text_bounds import LONG
 from trivium.translators import arguments, long_texts
 from trivium.translators.texts import text_work

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from tests.harness.python_models import ask, place, scene
 
-from trivium.app import PROBE_COMMAND
+from trivium.catalogue import CATALOGUE
 from trivium.core.models.inspector import ModelInspector
 from trivium.formats.triton.repository import FORMAT
 from trivium.types.errors import ServeError
@@ -26,7 +26,7 @@ def asked(root, step, config="", limits=USUAL):
     place(root, "m", COMPLETE.format(step) + EXECUTE, config, "")
     (spec,) = FORMAT.read(root / "m", Defaults()).specs
     spec = replace(spec, limits=limits)
-    return FORMAT.finish(spec, asyncio.run(ModelInspector(PROBE_COMMAND).facts(spec)))
+    return FORMAT.finish(spec, asyncio.run(ModelInspector(CATALOGUE.probe).facts(spec)))
 
 
 def test_a_model_without_inputs_in_its_file_is_served(tmp_path):

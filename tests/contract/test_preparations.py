@@ -12,7 +12,7 @@ from tests.harness.python_packages import PYTHON, bundled, hanging_sdist, model,
 from tests.harness.server_process import until
 from tests.harness.virtual_models import make_spec
 
-from trivium.app import ENGINES
+from trivium.catalogue import CATALOGUE
 from trivium.guard import ServerGuard
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import NO_GUARD, SupportsPreparation
@@ -26,7 +26,7 @@ preparing = pytest.mark.parametrize(
     "engine",
     [
         pytest.param(engine, id=name)
-        for name, engine in ENGINES.items()
+        for name, engine in CATALOGUE.engines.items()
         if isinstance(engine, SupportsPreparation)
     ],
 )
@@ -163,7 +163,7 @@ def test_what_a_server_that_died_has_left_is_swept(engine, tmp_path):
 
 def test_an_interpreter_that_is_a_virtual_environment_itself_is_seen_from_above(tmp_path):
     """`--system-site-packages` would show the packages of the base interpreter instead."""
-    engine = ENGINES["python-djl"]
+    engine = CATALOGUE.engines["python-djl"]
     lower = made(engine, bundled(tmp_path, "lower", "1.0"), tmp_path / "scratch")
     python = lower.run().spec.handler.python
     folder = model(tmp_path, "upper", "")
@@ -182,7 +182,7 @@ def test_an_interpreter_without_pip_gets_one_in_the_environment_alone(tmp_path):
     subprocess.run(
         [sys.executable, "-m", "venv", "--without-pip", tmp_path / "bare"], check=True, timeout=120
     )
-    engine, folder = ENGINES["python-djl"], bundled(tmp_path, "m", "1.0")
+    engine, folder = CATALOGUE.engines["python-djl"], bundled(tmp_path, "m", "1.0")
     spec = spec_of(folder)
     handler = replace(spec.handler, python=str(tmp_path / "bare" / "bin" / "python"))
     preparation = engine.preparation(replace(spec, handler=handler), tmp_path / "scratch", NO_GUARD)

@@ -11,6 +11,7 @@ import pytest
 from tests.harness.torchserve_management import archive
 
 from trivium import app
+from trivium.catalogue import CATALOGUE
 from trivium.config.options import ServerConfig
 from trivium.core.server import Server
 from trivium.types.errors import Code, ServeError
@@ -86,7 +87,7 @@ class Heard:
 
 @contextlib.asynccontextmanager
 async def recorded(folder: Path, heard: Heard) -> AsyncIterator[Server]:
-    server = app.build(ServerConfig(), recorder=heard)
+    server = app.build(CATALOGUE, ServerConfig(), recorder=heard)
     async with server:
         server.add(archive(folder, "m", code=HANDLER))
         await server.start()

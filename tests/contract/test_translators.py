@@ -12,7 +12,7 @@ from PIL import Image
 from tests.harness import translation
 from tests.models import folders
 
-from trivium.app import TRANSLATORS, serving
+from trivium.catalogue import TRANSLATORS, serving
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import TranslatorKind
 from trivium.types.payload import Raw

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.harness.python_models import place, scene
 
-from trivium.config.loading import configured
+from trivium.catalogue import configured
 from trivium.core.workers.arena import sealed_memory
 from trivium.types.errors import ServeError
 

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from trivium import app
+from trivium import catalogue
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, Statistics
 from trivium.types.payload import PayloadKind, Raw, RawPart, Tensors
@@ -48,7 +48,7 @@ def answered(tmp_path, written, payload, play=None):
     (tmp_path / "workflow.json").write_text(json.dumps({"name": "w", **written}))
 
     async def scene():
-        async with app.serving(tmp_path) as server:
+        async with catalogue.serving(tmp_path) as server:
             answer = (await server.execute(Infer("w", payload, wants=PayloadKind.RAW))).payload
             return answer if play is None else await play(server, answer)
 

@@ -29,7 +29,7 @@ from tests.harness.server_process import (
 from tests.harness.triton_grpc import given
 from tritonclient.grpc import service_pb2
 
-from trivium import app
+from trivium.catalogue import CATALOGUE
 from trivium.types.access import AccessScope, Endpoint
 from trivium.types.listeners import Listener, Route, Transport, is_below
 
@@ -64,11 +64,11 @@ def rows(profile: str) -> Iterator[Endpoint]:
     """The rows of the protocols that own the routes of a profile, over HTTP."""
     (listener,) = [
         each
-        for each in app.PROFILES[profile].listeners
+        for each in CATALOGUE.profiles[profile].listeners
         if each.transport is Transport.HTTP and each.name == "HTTP"
     ]
     for route in listener.routes:
-        for row in app.HTTP_PROTOCOLS[route.protocol].ENDPOINTS:
+        for row in CATALOGUE.http[route.protocol].ENDPOINTS:
             if is_below(route.prefix, row.path.removesuffix("...")) and _owner(listener, row) == route:
                 yield row
 
@@ -113,7 +113,7 @@ SWITCHED_ON = {"torchserve-command": ("--torchserve-open-inference",)}
 STATES = (None, WRONG, EXPIRED, *KEYS.values())
 
 
-@pytest.mark.parametrize("profile", app.PROFILES)
+@pytest.mark.parametrize("profile", CATALOGUE.profiles)
 def test_each_route_with_every_kind_of_key(profile: str, folder: Path, tmp_path: Path) -> None:
     keys = key_file(tmp_path / "keys.toml")
     words = ("--keys", keys, "--profile", profile, "--client-shared-memory", *SWITCHED_ON.get(profile, ()))
@@ -151,7 +151,7 @@ def test_each_rpc_with_every_kind_of_key(folder: Path, tmp_path: Path) -> None:
     keys = key_file(tmp_path / "keys.toml")
     denied = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
     with serve(tmp_path / "log", "--keys", keys, folder) as server:
-        for method, scope in app.RPC_PROTOCOLS["v2"].SCOPES.items():
+        for method, scope in CATALOGUE.rpc["v2"].SCOPES.items():
             for key in STATES:
                 status = statuses(server, method, b"", key)
                 if scope is not AccessScope.OPEN and key in (None, WRONG, EXPIRED):

@@ -15,7 +15,7 @@ from tests.harness.commands import USAGE, refusal, trivium
 from tests.harness.raw_http import echo_request, get, infer, post
 from tests.harness.server_process import SECONDS, ServerProcess, running, serve
 
-from trivium.app import VERSION
+from trivium.catalogue import CATALOGUE
 from trivium.demo import places
 
 
@@ -30,7 +30,7 @@ def echo(tmp_path: Path) -> Path:
 
 
 def test_version() -> None:
-    assert trivium("--version").stdout.strip() == f"trivium, version {VERSION}"
+    assert trivium("--version").stdout.strip() == f"trivium, version {CATALOGUE.version}"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from tests.harness.raw_http import post
+from tests.harness.raw_http import get, post
 from tests.harness.server_process import COMMAND, ServerProcess, environment, started
 
 ROOT = Path(__file__).parents[2]
@@ -62,7 +62,7 @@ def test_the_server_of_the_page_answers(tmp_path: Path) -> None:
     source = tmp_path / "src"
     shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
     found = list(examples())
-    assert len(found) == 4
+    assert len(found) == 5
     for example in found:
         for path, text in example.files.items():
             file = tmp_path / path
@@ -95,3 +95,13 @@ def test_the_server_of_the_page_answers(tmp_path: Path) -> None:
         assert server.ask(post("/predictions/length", b"\xff", text)).status == 400
         server.terminate()
         assert server.wait() == 0, server.said()
+    words = ("serve", "--profile", "calculator", "--http-port", "0", folder)
+    with started(tmp_path / "own", *COMMAND, *words, variables=variables) as process:
+        server = ServerProcess(process, tmp_path / "own")
+        assert server.ask(post("/plain/scale", b"1 2")).body == b"2 4 6\n"
+        assert b"nv_inference_count" in server.ask(get("/metrics")).body
+        assert server.ask(get("/v2")).body.endswith(b"/metrics, /plain.\n")
+        assert server.ask(post("/v2/models/scale/infer", b"1")).status == 404
+        server.terminate()
+        assert server.wait() == 0, server.said()
+        assert "gRPC on" not in server.said()

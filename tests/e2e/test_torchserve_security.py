@@ -18,7 +18,7 @@ from tests.harness.torchserve_command import (
     torchserve,
 )
 
-from trivium import app
+from trivium.catalogue import CATALOGUE
 from trivium.protocols.torchserve.grpc import STREAM
 from trivium.protocols.torchserve.management_routes import ENDPOINTS as MANAGEMENT
 from trivium.protocols.torchserve.routes import ENDPOINTS as INFERENCE
@@ -26,7 +26,7 @@ from trivium.types.listeners import Listener, Role, Transport, is_below
 
 ECHO = "def handle(data, context):\n    return data and [bytes(row['body'], 'utf-8') for row in data]\n"
 PRINTS = "def handle(data, context):\n    print(data, flush=True)\n    return data and [b'hi'] * len(data)\n"
-PROFILE = app.PROFILES["torchserve-command"]
+PROFILE = CATALOGUE.profiles["torchserve-command"]
 APIS = {
     "HTTP": "Inference",
     "management": "Management",
@@ -72,7 +72,7 @@ def rows(listener: Listener) -> list[tuple[str, str]]:
     found = [
         (row.method, re.sub(r"{(\w+)}", r"\1", row.path.removesuffix("/...")))
         for route in listener.routes
-        for row in app.HTTP_PROTOCOLS[route.protocol].ENDPOINTS
+        for row in CATALOGUE.http[route.protocol].ENDPOINTS
         if is_below(route.prefix, row.path.removesuffix("...").rstrip("/") or "/")
     ]
     found += [("GET", BY_NAME[route.prefix]) for route in listener.routes if route.prefix in BY_NAME]
@@ -84,7 +84,7 @@ def test_the_sweep_has_every_route_of_the_profile() -> None:
         paths = [path for _, path in rows(listener)]
         for route in listener.routes:
             assert any(is_below(route.prefix, path.partition("?")[0]) for path in paths), route
-    assert {*app.HTTP_PROTOCOLS["torchserve"].ENDPOINTS} == {*INFERENCE, *MANAGEMENT}
+    assert {*CATALOGUE.http["torchserve"].ENDPOINTS} == {*INFERENCE, *MANAGEMENT}
     swept = {path for listener in listeners(Transport.HTTP) for _, path in rows(listener)}
     for row in (*INFERENCE, *MANAGEMENT):
         assert re.sub(r"{(\w+)}", r"\1", row.path.removesuffix("/...")) in swept, row
@@ -156,13 +156,13 @@ def rpcs(listener: Listener) -> dict[str, str]:
     for route in listener.routes:
         methods = [
             method
-            for method in app.RPC_PROTOCOLS[route.protocol].SCOPES
+            for method in CATALOGUE.rpc[route.protocol].SCOPES
             if method.startswith(f"/{route.prefix}/")
         ]
         if not methods:  # the same RPCs under another name
             methods = [
                 f"/{route.prefix}/{method.rpartition('/')[2]}"
-                for method in app.RPC_PROTOCOLS[route.protocol].SCOPES
+                for method in CATALOGUE.rpc[route.protocol].SCOPES
             ]
         assert methods, route
         found.update(dict.fromkeys(methods, ""))

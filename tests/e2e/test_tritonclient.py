@@ -16,7 +16,7 @@ from tests.harness.server_process import ServerProcess
 from tests.harness.triton_tensors import NOT_TEXT, TEXTS, A, Array, B, encoded, given, objects, two, wanted
 from tritonclient.utils import InferenceServerException
 
-from trivium.app import VERSION
+from trivium.catalogue import CATALOGUE
 
 DOUBLE = A.astype("f8")
 
@@ -41,7 +41,7 @@ def test_health(client: triton.InferenceServerClient) -> None:
 
 def test_server_metadata(client: triton.InferenceServerClient) -> None:
     document = client.get_server_metadata()
-    assert (document["name"], document["version"]) == ("trivium", VERSION)
+    assert (document["name"], document["version"]) == ("trivium", CATALOGUE.version)
     assert {"binary_tensor_data", "statistics", "model_configuration"} <= set(document["extensions"])
 
 

@@ -17,7 +17,7 @@ from tests.harness.triton_grpc import ONE_ROW, calling, given
 from tests.harness.triton_tensors import NOT_TEXT, TEXTS, A, Array, B, objects
 from tritonclient.utils import InferenceServerException, triton_to_np_dtype
 
-from trivium.app import VERSION
+from trivium.catalogue import CATALOGUE
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_health(client: triton.InferenceServerClient) -> None:
 
 def test_metadata(client: triton.InferenceServerClient) -> None:
     server = client.get_server_metadata()
-    assert (server.name, server.version) == ("trivium", VERSION)
+    assert (server.name, server.version) == ("trivium", CATALOGUE.version)
     assert "statistics" in server.extensions
     model = client.get_model_metadata("add_batched", as_json=True)
     assert model == {

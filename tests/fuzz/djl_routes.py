@@ -7,10 +7,12 @@ import re
 from tests.fuzz import mutations
 from tests.fuzz.target import Change, Target
 
-from trivium.app import PROFILES, http_routes
+from trivium.app import Site, http_routes
+from trivium.catalogue import CATALOGUE
 from trivium.config.loading import from_process
-from trivium.protocols.djl.options import LAZY, LazyRule
+from trivium.protocols.djl.options import LazyRule
 from trivium.types import reasons
+from trivium.types.by_type import ByType
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.listeners import Listener, Role
@@ -46,7 +48,7 @@ _FIELDS = re.compile(rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+: ?[^\r\n\0]*\r\n)*")
 
 def listeners() -> tuple[Listener, ...]:
     """One for both APIs, and one for each."""
-    both = next(each for each in PROFILES["djl"].listeners if each.name == "HTTP")
+    both = next(each for each in CATALOGUE.profiles["djl"].listeners if each.name == "HTTP")
     alone = [
         Listener(
             both.name, role, both.transport, tuple(r for r in both.routes if r.role is role), both.fallback
@@ -57,9 +59,10 @@ def listeners() -> tuple[Listener, ...]:
 
 
 def made(listener: Listener, lazy: bool) -> object:
-    config = from_process(None, {"profile": "djl", "djl_prometheus": True, "djl_error_rates": "any=9"}).config
-    shared: dict[str, object] = {LAZY: LazyRule(re.compile("file:///m.*"))} if lazy else {}
-    return http_routes(listener, config, shared=shared)
+    options = {"profile": "djl", "djl_prometheus": True, "djl_error_rates": "any=9"}
+    config = from_process(CATALOGUE.schema, None, options).config
+    states = ByType(LazyRule(re.compile("file:///m.*"))) if lazy else ByType()
+    return http_routes(Site(CATALOGUE, config, states=states), listener)
 
 
 OWNERS = tuple(made(listener, lazy) for listener in listeners() for lazy in (False, True))

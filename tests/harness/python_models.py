@@ -4,8 +4,7 @@ import asyncio
 
 import numpy as np
 
-from trivium.app import serving
-from trivium.config.loading import configured
+from trivium.catalogue import configured, serving
 from trivium.types.operations import Infer
 from trivium.types.payload import Tensors
 

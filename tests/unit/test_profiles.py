@@ -1,13 +1,14 @@
 """A profile is completed by what protocols say of themselves; listeners come from it and from the configuration."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from trivium import app, profiles
-from trivium.config.loading import configured
+from trivium.catalogue import CATALOGUE, configured
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import WireProtocol
 from trivium.types.listeners import BindAddress, Role, Route
@@ -24,7 +25,7 @@ class NewProtocol:
 
 
 def test_a_protocol_of_the_table_is_served_in_the_native_profile_where_nobody_else_claims_its_paths() -> None:
-    found = profiles.profiles({**app.HTTP_PROTOCOLS, "new": NewProtocol()}, app.RPC_PROTOCOLS)
+    found = replace(CATALOGUE, http={**CATALOGUE.http, "new": NewProtocol()}).profiles
     routes = {route.prefix: route for route in found["native"].listeners[0].routes}
     assert routes["v3"] == Route("v3", "new")
     assert routes["admin"] == Route("admin", "new", Role.MANAGEMENT)
@@ -35,7 +36,7 @@ def test_a_protocol_of_the_table_is_served_in_the_native_profile_where_nobody_el
 
 def test_a_service_of_the_table_is_served_in_the_native_profile() -> None:
     new: Any = SimpleNamespace(SERVICES={Role.INFERENCE: ("test.Echo",)})
-    found = profiles.profiles(app.HTTP_PROTOCOLS, {**app.RPC_PROTOCOLS, "new": new})
+    found = replace(CATALOGUE, rpc={**CATALOGUE.rpc, "new": new}).profiles
     assert Route("test.Echo", "new") in found["native"].listeners[1].routes
     assert Route("test.Echo", "new") not in found["triton"].listeners[1].routes
 
@@ -62,27 +63,27 @@ def test_a_service_of_the_table_is_served_in_the_native_profile() -> None:
 def test_listeners_are_where_the_configuration_says_and_share_an_address(
     options: dict[str, Any], expected: dict[str, BindAddress]
 ) -> None:
-    found = app.listeners(configured(**options))
+    found = app.listeners(CATALOGUE, configured(**options))
     assert {listener.name: listener.bind for listener in found} == expected
 
 
 def test_models_are_managed_where_they_infer_unless_that_has_a_listener_of_its_own() -> None:
-    (one,) = app.listeners(configured(no_grpc=True))
+    (one,) = app.listeners(CATALOGUE, configured(no_grpc=True))
     assert one.roles == set(Role)
-    first, second = app.listeners(configured(no_grpc=True, management_port=8081))
+    first, second = app.listeners(CATALOGUE, configured(no_grpc=True, management_port=8081))
     assert first.roles == {Role.INFERENCE, Role.METRICS}
     assert (second.name, second.roles, second.bind) == (
         "management",
         {Role.MANAGEMENT},
         BindAddress("127.0.0.1", 8081),
     )
-    (both,) = app.listeners(configured(no_grpc=True, management_port=8080))
+    (both,) = app.listeners(CATALOGUE, configured(no_grpc=True, management_port=8080))
     assert both.roles == set(Role)
 
 
 def test_services_that_manage_have_a_listener_of_their_own_where_it_is_on() -> None:
     new: Any = SimpleNamespace(SERVICES={Role.INFERENCE: ("a.Infer",), Role.MANAGEMENT: ("a.Manage",)})
-    profile = profiles.profiles(app.HTTP_PROTOCOLS, {"new": new})["native"]
+    profile = replace(CATALOGUE, rpc={"new": new}).profiles["native"]
 
     def services(**options: Any) -> dict[str, set[str]]:
         found = profiles.listeners(profile, configured(no_http=True, **options))
@@ -97,22 +98,24 @@ def test_services_that_manage_have_a_listener_of_their_own_where_it_is_on() -> N
 
 def test_metrics_with_a_listener_of_their_own_are_not_served_with_torchserves_inference() -> None:
     for profile, is_there in (("native", True), ("torchserve", False)):
-        first, *_ = app.listeners(configured(profile=profile, metrics_port=0))
+        first, *_ = app.listeners(CATALOGUE, configured(profile=profile, metrics_port=0))
         assert ("metrics" in {route.prefix for route in first.routes}) is is_there
 
 
 def test_a_listener_may_be_a_unix_socket() -> None:
-    found = app.listeners(configured(no_grpc=True, http_socket="/run/a", management_socket="/run/b"))
+    found = app.listeners(
+        CATALOGUE, configured(no_grpc=True, http_socket="/run/a", management_socket="/run/b")
+    )
     assert [str(listener.bind) for listener in found] == ["unix:/run/a", "unix:/run/b"]
     assert configured(no_grpc=True, host="0.0.0.0", http_socket="/run/a").is_loopback
     assert configured(management_port=0, management_host="0.0.0.0").wide == "--management-host 0.0.0.0"
 
 
 def test_a_shared_address_serves_the_routes_of_both_and_tritons_does_not_share() -> None:
-    (both,) = app.listeners(configured(profile="native", no_grpc=True, metrics_port=8080))
+    (both,) = app.listeners(CATALOGUE, configured(profile="native", no_grpc=True, metrics_port=8080))
     assert "metrics" in {route.prefix for route in both.routes}
     assert both.is_logged
-    found = app.listeners(configured(profile="triton", no_grpc=True, metrics_port=8080))
+    found = app.listeners(CATALOGUE, configured(profile="triton", no_grpc=True, metrics_port=8080))
     assert [listener.name for listener in found] == ["HTTP", "metrics"]
 
 
@@ -127,7 +130,9 @@ def test_a_shared_address_serves_the_routes_of_both_and_tritons_does_not_share()
 def test_the_command_serves_open_inference_once_it_is_switched_on(
     options: dict[str, Any], is_there: bool
 ) -> None:
-    (found,) = [each for each in app.listeners(configured(**options)) if each.name == profiles.GRPC]
+    (found,) = [
+        each for each in app.listeners(CATALOGUE, configured(**options)) if each.name == profiles.GRPC
+    ]
     services = {route.prefix for route in found.routes}
     assert ("org.pytorch.serve.grpc.openinference.GRPCInferenceService" in services) is is_there
     assert {
@@ -138,12 +143,12 @@ def test_the_command_serves_open_inference_once_it_is_switched_on(
 
 def test_v2_is_torchserves_under_its_command_alone() -> None:
     for name, owner in (("torchserve", "v2"), ("torchserve-command", "torchserve")):
-        found = app.PROFILES[name]
+        found = CATALOGUE.profiles[name]
         owners = {route.prefix: route.protocol for route in found.listeners[0].routes}
         assert (owners["v2"], owners["v1"], owners["v1/...:predict"]) == (owner, "openai", "torchserve")
-        assert found.original == "torchserve"
+        assert found.server.original == "torchserve"
         assert found.listeners[0].says_keep_alive
-    assert not app.PROFILES["native"].listeners[0].says_keep_alive
+    assert not CATALOGUE.profiles["native"].listeners[0].says_keep_alive
 
 
 @pytest.mark.parametrize("profile", ["native", "djl", "torchserve", "triton"])
@@ -151,28 +156,28 @@ def test_open_inference_needs_the_profile_of_the_command(profile: str) -> None:
     with pytest.raises(
         ServeError, match=f"--torchserve-open-inference has no effect here: under --profile {profile} "
     ):
-        app.listeners(configured(profile=profile, torchserve_open_inference=True))
+        app.listeners(CATALOGUE, configured(profile=profile, torchserve_open_inference=True))
 
 
 @pytest.mark.parametrize("name", ["native", "djl", "torchserve", "torchserve-command", "triton"])
 def test_a_protocol_is_told_which_prefixes_it_owns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     told: dict[str, Any] = {}
-    for protocol, entry in app.HTTP_PROTOCOLS.items():
+    for protocol, entry in CATALOGUE.http.items():
         made = entry.make
         monkeypatch.setattr(
             entry,
             "make",
             lambda context, at=protocol, made=made: (told.update({at: context}), made(context))[1],
         )
-    (listener,) = [each for each in app.PROFILES[name].listeners if each.name == profiles.HTTP]
-    app.http_routes(listener, configured(profile=name))
+    (listener,) = [each for each in CATALOGUE.profiles[name].listeners if each.name == profiles.HTTP]
+    app.http_routes(app.Site(CATALOGUE, configured(profile=name)), listener)
     for protocol, context in told.items():
         assert context.prefixes == {route.prefix for route in listener.routes if route.protocol == protocol}
     assert set(told) == set(listener.protocols)
 
 
 def test_requests_wait_for_a_load_under_torchserves_profiles_alone() -> None:
-    assert {name for name, each in app.PROFILES.items() if each.is_patient} == {
+    assert {name for name, each in CATALOGUE.profiles.items() if each.server.is_patient} == {
         "torchserve",
         "torchserve-command",
     }

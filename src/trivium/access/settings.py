@@ -37,10 +37,13 @@ class AccessSettings:
 
 
 def access_settings(
-    config: ServerConfig, authorizers: Mapping[str, Authorizer] = NO_AUTHORIZERS
+    config: ServerConfig,
+    authorizers: Mapping[str, Authorizer] = NO_AUTHORIZERS,
+    takes_any_host: bool = False,
 ) -> AccessSettings:
     """Read key file and certificates. `authorizers` decide in the key file's place, by the name of their
-    listener; of their keys no page of another server knows.
+    listener; of their keys no page of another server knows. With `takes_any_host` pages of all hosts are clients,
+    unless hosts are named.
     Raises INVALID for options that contradict each other, and ServeError for files that cannot be used.
     """
     security = config.security
@@ -51,8 +54,7 @@ def access_settings(
             "Leave --open-management out, and give a key the scope manage.",
         )
     file = KeyFile(Path(security.keys)) if security.keys else None
-    # Pages are the original's clients as well where its profile is served, unless hosts are named.
-    is_lax = config.server.profile == "triton" and not security.allowed_hosts
+    is_lax = takes_any_host and not security.allowed_hosts
     pages = None if is_lax else rule_of(security.allowed_hosts)
     authorizer: Authorizer = ALLOW_ALL if file is None else KeyAuthorizer(file.in_force)
     tls = _tls(config)

@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 
 from trivium import app
+from trivium.catalogue import CATALOGUE
 from trivium.cli.djl_serving.checking import CheckedConfig, check_config
 from trivium.cli.findings import print_check, print_file, print_values
 from trivium.cli.foreign_configuration import reader_of
@@ -17,7 +18,7 @@ from trivium.cli.options import LOCATED
 from trivium.cli.screen import only_text
 from trivium.cli.torchserve.checking import check_properties, examine_startup
 from trivium.cli.torchserve.options import Refused
-from trivium.config.options import OPTIONS, ModelsConfig, ServerConfig
+from trivium.config.options import ModelsConfig, ServerConfig
 from trivium.dialects.djl.layers import from_environment
 from trivium.formats.djl.environment import environment_rules
 from trivium.formats.djl.repository import DjlFormat
@@ -34,13 +35,13 @@ from trivium.types.sources import Place, SourceSetting
 @click.option(
     "--fetch-from",
     default="",
-    envvar=OPTIONS["fetch_from"].variable,
+    envvar=CATALOGUE.schema.options["fetch_from"].variable,
     help="Places that models may be fetched from, as for `trivium serve`.",
 )
 @click.option(
     "--engine-parameters",
     default="",
-    envvar=OPTIONS["engine_parameters"].variable,
+    envvar=CATALOGUE.schema.options["engine_parameters"].variable,
     help="Parameters of engines for models without a configuration, as for `trivium serve`.",
 )
 @click.option(
@@ -104,7 +105,7 @@ def _check_djl(
         checked: CheckedConfig = check_config(djl_config, os.environ)
         print_file(console, djl_config, checked.findings)
         is_servable, under = checked.is_servable, checked.under
-    formats = app.FORMATS
+    formats = CATALOGUE.formats
     if under:
         form = DjlFormat({**under, **from_environment(os.environ)}, environment_rules(os.environ))
         formats = [form if isinstance(each, DjlFormat) else each for each in formats]
@@ -131,4 +132,6 @@ def _check_paths(
 ) -> bool:
     if not paths:
         return True
-    return print_check(console, *asyncio.run(app.examine(paths, ServerConfig(models=models), formats)))
+    return print_check(
+        console, *asyncio.run(app.examine(CATALOGUE, paths, ServerConfig(models=models), formats))
+    )

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 from trivium import app
 from trivium.access.settings import NO_AUTHORIZERS, access_settings
+from trivium.app import Site
 from trivium.cli.cannot_listen import cannot_listen
-from trivium.config.options import ServerConfig
 from trivium.core.server import Server
 from trivium.frontends.access_log import AnswerLog
 from trivium.frontends.http.frontend import DrainReport
@@ -26,16 +26,17 @@ class Listeners:
     def __init__(
         self,
         server: Server,
-        config: ServerConfig,
+        site: Site,
         authorizers: Mapping[str, Authorizer] = NO_AUTHORIZERS,
         log: AnswerLog | None = None,
     ) -> None:
-        self._profile = config.server.profile
-        self._access = access_settings(config, authorizers)
+        record = site.catalogue.server(site.config)
+        self._profile = record.name
+        self._access = access_settings(site.config, authorizers, record.takes_any_host)
         entrances = self._access.entrances
         self._fronts = [
-            (each, app.front_end(server, config, each, entrances[each.name], log))
-            for each in app.listeners(config)
+            (each, app.front_end(server, site, each, entrances[each.name], log))
+            for each in app.listeners(site.catalogue, site.config)
         ]
         self.url = ""
         self.lines: list[str] = []

@@ -7,11 +7,12 @@ from typing import Any
 
 import click
 
+from trivium.catalogue import CATALOGUE
 from trivium.cli.foreign_configuration import reader_of
 from trivium.cli.process import log_to_stderr
 from trivium.config.loading import REMOVED, from_process
-from trivium.config.option import Option
-from trivium.config.options import GROUPS, OPTIONS, ServerConfig
+from trivium.config.options import ServerConfig
+from trivium.settings.option import Option
 from trivium.types.errors import ServeError
 from trivium.types.sources import Place, located
 
@@ -27,6 +28,7 @@ class _Located(click.ParamType[Place]):
 
 LOCATED = _Located()
 PATHS = click.argument("paths", nargs=-1, required=True, type=LOCATED)
+SCHEMA = CATALOGUE.schema
 _FIRST = "Most used"
 _log = logging.getLogger("trivium.config")
 
@@ -36,14 +38,14 @@ class ServerCommand(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write a section per group; what belongs to none stands in the first."""
-        sections: dict[str, list[tuple[str, str]]] = {_FIRST: [], **{name: [] for name in GROUPS}}
+        sections: dict[str, list[tuple[str, str]]] = {_FIRST: [], **{name: [] for name in SCHEMA.groups}}
         for parameter in self.get_params(ctx):
-            option = OPTIONS.get(parameter.name or "")
+            option = SCHEMA.options.get(parameter.name or "")
             record = parameter.get_help_record(ctx)
             if record is not None and isinstance(parameter, click.Option):
                 sections[_FIRST if option is None or option.is_common else option.group].append(record)
         for name, records in sections.items():
-            heading = f"{GROUPS[name]}, [{name}] in the file" if name in GROUPS else name
+            heading = f"{SCHEMA.groups[name]}, [{name}] in the file" if name in SCHEMA.groups else name
             with formatter.section(heading):
                 formatter.write_dl(records)
 
@@ -58,7 +60,7 @@ def server_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def _flags() -> Iterator[Callable[[Callable[..., Any]], Callable[..., Any]]]:
     text = "TOML file with any of the options below, in a table per group: [http], port = 8080."
     yield click.option("--config", "config_file", type=click.Path(path_type=Path), help=text)
-    for option in OPTIONS.values():
+    for option in SCHEMA.options.values():
         if option.kind is bool:
             yield click.option(option.flag, option.name, is_flag=True, default=None, help=_help(option))
         else:
@@ -78,7 +80,7 @@ def configure(config_file: Path | None, flags: dict[str, Any]) -> ServerConfig:
     Flags win over the environment, the file and the defaults; a fault ends the command with its sentence.
     """
     try:
-        loaded = from_process(config_file, flags)
+        loaded = from_process(SCHEMA, config_file, flags)
     except ServeError as error:
         hint = reader_of(config_file)
         raise click.ClickException(

@@ -3,7 +3,7 @@
 import os
 import sys
 
-from trivium.app import FIND_ENGINE
+from trivium.catalogue import CATALOGUE
 from trivium.core.models.inspector import answer
 
 
@@ -11,7 +11,7 @@ def main() -> None:
     """Run by the server, never by hand. What libraries print goes to standard error: the answer stands alone."""
     with os.fdopen(os.dup(1), "wb") as out:
         os.dup2(2, 1)
-        out.write(answer(sys.stdin.buffer.read(), FIND_ENGINE))
+        out.write(answer(sys.stdin.buffer.read(), CATALOGUE.find_engine))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
-from trivium.app import TRANSLATORS
+from trivium.catalogue import TRANSLATORS
 from trivium.codecs.visible_text import visible
 from trivium.types.datatype import DataType
 from trivium.types.operations import Listing, VersionStatus

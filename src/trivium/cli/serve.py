@@ -10,6 +10,8 @@ import click
 from rich.console import Console
 
 from trivium import app
+from trivium.app import Site
+from trivium.catalogue import CATALOGUE
 from trivium.cli.collector import COLLECTIONS
 from trivium.cli.foreign_configuration import reader_of
 from trivium.cli.listeners import Listeners
@@ -60,9 +62,9 @@ def serve(paths: Sequence[Place], config: ServerConfig, greet: Greet) -> None:
 async def _main(paths: Sequence[Place], config: ServerConfig, greet: Greet) -> int:
     console = screen()
     stop = StopSignals(config.server.drain_timeout)
-    async with app.build(config, observer(config.workers.shares_processor)) as server:
+    async with app.build(CATALOGUE, config, observer(config.workers.shares_processor)) as server:
         app.add_all(server, paths)
-        listeners = Listeners(server, config)
+        listeners = Listeners(server, Site(CATALOGUE, config, server.regions))
         await listeners.start()
         loading = asyncio.ensure_future(_load(server, console))
         await asyncio.wait(

@@ -2,8 +2,8 @@
 
 import sys
 
-from trivium.app import FIND_ENGINE
+from trivium.catalogue import CATALOGUE
 from trivium.core.workers.host import run
 
 if __name__ == "__main__":
-    run(sys.argv[1:], FIND_ENGINE)
+    run(sys.argv[1:], CATALOGUE.find_engine)

@@ -6,7 +6,7 @@ Part of `options`, which says how an option is read.
 from dataclasses import dataclass
 from typing import Any
 
-from trivium.config.option import ANY, INT, LONG, option
+from trivium.settings.option import ANY, INT, LONG, option
 
 _TLS = {
     "certificate": "PEM file with the certificate chain; with --{}-tls-key {} is served over TLS alone. "

@@ -7,14 +7,15 @@ faults are named at once; what is only worth knowing is a notice. Must not know 
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from trivium.codecs.near_names import near
-from trivium.config.option import PREFIX, Option
-from trivium.config.options import GROUPS, KEYS, OPTIONS, ServerConfig
+from trivium.config.options import ServerConfig
+from trivium.config.schema import ConfigSchema
+from trivium.settings.option import PREFIX, Option
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.findings import Finding, Severity
 
@@ -38,10 +39,12 @@ class LoadedConfig:
     notices: tuple[str, ...]
 
 
-def load_config(path: Path | None, environment: Mapping[str, str], flags: Mapping[str, Any]) -> LoadedConfig:
+def load_config(
+    schema: ConfigSchema, path: Path | None, environment: Mapping[str, str], flags: Mapping[str, Any]
+) -> LoadedConfig:
     """Merge the sources; a flag that is None was not given. Raises ConfigError with every fault that was found."""
     given = {name: value for name, value in flags.items() if value is not None}
-    merged = _Merge()
+    merged = _Merge(schema)
     if path is not None:
         merged.take_file(str(path), _read(path))
     merged.take_environment(environment, given)
@@ -49,17 +52,17 @@ def load_config(path: Path | None, environment: Mapping[str, str], flags: Mappin
     return merged.finish()
 
 
-def from_process(path: Path | None, flags: Mapping[str, Any]) -> LoadedConfig:
+def from_process(schema: ConfigSchema, path: Path | None, flags: Mapping[str, Any]) -> LoadedConfig:
     """`load_config` with this process's environment."""
-    return load_config(path, os.environ, flags)
+    return load_config(schema, path, os.environ, flags)
 
 
-def configured(**options: Any) -> ServerConfig:
-    """Make a configuration from options by name, like `configured(http_port=0, profile="triton")`.
+def configured(schema: ConfigSchema, **options: Any) -> ServerConfig:
+    """Make a configuration from options by name, like `http_port=0`.
 
     Raises ConfigError for an unknown option, which suggests the near one, and for a value that does not fit.
     """
-    merged = _Merge()
+    merged = _Merge(schema)
     merged.take_flags(options, "options")
     return merged.finish().config
 
@@ -67,7 +70,9 @@ def configured(**options: Any) -> ServerConfig:
 class _Merge:
     """The values that were given so far, by option, with the faults and notices of their sources."""
 
-    def __init__(self) -> None:
+    def __init__(self, schema: ConfigSchema) -> None:
+        self._schema = schema
+        self._options = schema.options
         self.values: dict[str, Any] = {}
         self.faults: list[Finding] = []
         self.notices: list[str] = []
@@ -77,22 +82,22 @@ class _Merge:
         places: dict[str, str] = {}
         single = []
         for key, value in tables.items():
-            if key in GROUPS and isinstance(value, dict):
+            if key in self._schema.groups and isinstance(value, dict):
                 for inner, inner_value in value.items():
                     self._take_key(file, key, inner, inner_value, places)
-            elif key in GROUPS:
+            elif key in self._schema.groups:
                 self._fault(file, key, f"{value!r}", "a table", f"Write [{key}] and its keys below.")
-            elif key in OPTIONS:
+            elif key in self._options:
                 single.append(key)
-                self._take_once(file, key, OPTIONS[key], value, places)
+                self._take_once(file, key, self._options[key], value, places)
             else:
                 self._unknown(file, "", key, isinstance(value, dict))
         if single:
-            now = ", ".join(f"{key} is {OPTIONS[key].place}" for key in single)
+            now = ", ".join(f"{key} is {self._options[key].place}" for key in single)
             self.notices.append(f"{file}: keys outside of a table are still read. In tables, {now}.")
 
     def _take_key(self, file: str, table: str, key: str, value: object, places: dict[str, str]) -> None:
-        if option := KEYS[table].get(key):
+        if option := self._schema.keys[table].get(key):
             self._take_once(file, f"{table}.{key}", option, value, places)
         else:
             self._unknown(file, table, key)
@@ -107,8 +112,8 @@ class _Merge:
             if name in REMOVED:
                 self._removed(file, f"{table}.{key}" if table else key, name)
                 return
-        near = _near(table, key, is_table)
-        known = list(KEYS[table]) if table else [f"[{name}]" for name in GROUPS]
+        near = _near(self._schema, table, key, is_table)
+        known = list(self._schema.keys[table]) if table else [f"[{name}]" for name in self._schema.groups]
         shown = f"{table}.{key}" if table else key
         self._fault(
             file, shown, "no such option", ", ".join(known), f"Did you mean {near}?" if near else "Remove it."
@@ -125,37 +130,32 @@ class _Merge:
                 skipped.append(variable)
             elif name in REMOVED:
                 self._removed(_ENVIRONMENT, variable, name)
-            elif name not in OPTIONS:
-                meant = near(name, OPTIONS)
-                hint = f" Did you mean {OPTIONS[meant].variable}?" if meant else ""
+            elif name not in self._options:
+                meant = near(name, self._options)
+                hint = f" Did you mean {self._options[meant].variable}?" if meant else ""
                 self.notices.append(f"The variable {variable} is no option and has no effect.{hint}")
             elif name not in flags:
-                self._take(_ENVIRONMENT, variable, OPTIONS[name], value)
+                self._take(_ENVIRONMENT, variable, self._options[name], value)
         if skipped:
-            self.notices.append(_skipped(skipped))
+            self.notices.append(_skipped(skipped, self._options))
 
     def take_flags(self, flags: Mapping[str, Any], source: str = "command line") -> None:
         """Take what the command line gives, or a caller, by the names of options."""
         for name, value in flags.items():
-            if name in OPTIONS:
-                self._take(source, OPTIONS[name].flag, OPTIONS[name], value)
+            if name in self._options:
+                self._take(source, self._options[name].flag, self._options[name], value)
             elif name in REMOVED:
                 self._removed(source, "--" + name.replace("_", "-"), name)
             else:
-                meant = near(name, OPTIONS)
+                meant = near(name, self._options)
                 hint = f"Did you mean '{meant}'?" if meant else "Remove it."
-                self._fault(source, name, "no such option", ", ".join(OPTIONS), hint)
+                self._fault(source, name, "no such option", ", ".join(self._options), hint)
 
     def finish(self) -> LoadedConfig:
         """Make the configuration. Raises ConfigError with all faults, if there are any."""
         if self.faults:
             raise ConfigError(tuple(self.faults))
-        groups: dict[str, dict[str, Any]] = {name: {} for name in GROUPS}
-        for name, value in self.values.items():
-            groups[OPTIONS[name].group][OPTIONS[name].key] = value
-        defaults = ServerConfig()
-        made = {name: replace(getattr(defaults, name), **inner) for name, inner in groups.items()}
-        return LoadedConfig(ServerConfig(**made), tuple(self.notices))
+        return LoadedConfig(self._schema.config(self.values), tuple(self.notices))
 
     def _take(self, source: str, key: str, option: Option, value: object) -> None:
         try:
@@ -189,14 +189,16 @@ def _read(path: Path) -> dict[str, Any]:
         raise ConfigError((fault,)) from error
 
 
-def _near(table: str, key: str, is_table: bool) -> str:
+def _near(schema: ConfigSchema, table: str, key: str, is_table: bool) -> str:
     """Find what somebody may have meant by this key: a table, or an option of the same table, or any option."""
     if is_table:
-        meant = near(key, GROUPS)
+        meant = near(key, schema.groups)
         return f"[{meant}]" if meant else ""
-    ordered = reversed(list(OPTIONS.values()))  # of several keys that are alike, the first group's is meant
-    anywhere = {**{option.key: option for option in ordered}, **OPTIONS}
-    inside = KEYS.get(table, {})
+    ordered = reversed(
+        list(schema.options.values())
+    )  # of several keys that are alike, the first group's is meant
+    anywhere = {**{option.key: option for option in ordered}, **schema.options}
+    inside = schema.keys.get(table, {})
     for name in (key, near(key, inside), near(key, anywhere)):
         if option := inside.get(name) or anywhere.get(name):
             return f"'{option.key}' in [{option.group}]"
@@ -209,9 +211,9 @@ def _is_of_a_service(variable: str, value: str) -> bool:
     return is_url or _SERVICE.fullmatch(variable) is not None
 
 
-def _skipped(variables: Iterable[str]) -> str:
+def _skipped(variables: Iterable[str], options: Collection[str]) -> str:
     """Say which variables were skipped, those first that an option has for its own."""
-    names = sorted(variables, key=lambda name: (name.removeprefix(PREFIX).lower() not in OPTIONS, name))
+    names = sorted(variables, key=lambda name: (name.removeprefix(PREFIX).lower() not in options, name))
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return (
         f"Skipped variables that Kubernetes sets for Services: {', '.join(names[:_NAMED])}{more}. "

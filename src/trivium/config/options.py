@@ -5,11 +5,11 @@ default, bounds and help are all there is to say. Within its group an option has
 group's own prefix. Must not know where values come from: that is `loading`.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from trivium.config.listener_options import GrpcConfig, HttpConfig, ManagementConfig, tls_option
-from trivium.config.option import ANY, INT, LONG, Option, option, options_of, titles
+from trivium.settings.option import ANY, INT, LONG, option
+from trivium.types.by_type import ByType
 from trivium.types.listeners import is_loopback
 
 
@@ -28,9 +28,7 @@ class GeneralConfig:
     profile: str = option(
         "--profile",
         "native",
-        "Whose routes, error bodies and headers: native, djl, torchserve (beside it the v2 protocol at /v2), "
-        "torchserve-command (TorchServe's own /v2) or triton.",
-        choices=("native", "djl", "torchserve", "torchserve-command", "triton"),
+        "Whose routes, error bodies and headers: {}.",
         is_common=True,
     )
     log_level: str = option(
@@ -100,7 +98,7 @@ class TracingConfig:
     file: str = option(
         "--trace-file",
         "",
-        "File for traces of requests, in Triton's JSON; which are traced --trace-levels and clients say.",
+        "File for traces of requests, a JSON array; which are traced --trace-levels and clients say.",
     )
     endpoint: str = option(
         "--trace-endpoint",
@@ -153,7 +151,9 @@ class ModelsConfig:
         "--poll-seconds", 15.0, "Seconds between two looks at the folders, with poll.", (0.01, ANY)
     )
     config_name: str = option(
-        "--model-config-name", "", "Configuration to prefer in a Triton model's folder configs."
+        "--model-config-name",
+        "",
+        "Configuration to prefer in a model's folder configs, where its format has one.",
     )
     ready_despite_failures: bool = option(
         "--ready-despite-failures", False, "Be ready as soon as the server answers, whatever did not load."
@@ -165,7 +165,9 @@ class ModelsConfig:
         "--default-rows", 4, "Largest batch of a model whose file alone says that it batches.", (0, ANY)
     )
     no_completion: bool = option(
-        "--no-completion", False, "Do not complete Triton configurations: what is missing in one is an error."
+        "--no-completion",
+        False,
+        "Do not complete configurations of models: what is missing in one is an error.",
     )
     engine_parameters: str = option(
         "--engine-parameters",
@@ -283,74 +285,6 @@ class WorkersConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class DjlConfig:
-    """Settings of DJL Serving's protocol that its `config.properties` has."""
-
-    multi_status: bool = option(
-        "--djl-multi-status", False, "Answer /ping with 207 while a model is being loaded."
-    )
-    request_id_header: str = option(
-        "--djl-request-id-header", "x-request-id", "Header that a request's id is read from."
-    )
-    prometheus: bool = option(
-        "--djl-prometheus",
-        False,
-        "Show what DJL handlers count at /server/metrics, too, in Prometheus' text.",
-    )
-    handler_override: bool = option(
-        "--djl-handler-override",
-        False,
-        "Let a request name the function of a DJL handler that answers it, in a header named handler.",
-    )
-    statuses: str = option(
-        "--djl-statuses",
-        "",
-        "Statuses of inference's own errors, like 'bad_request=422,throttle=429': bad_request (400), wlm_error (503), "
-        "throttle (503) and server_error (500).",
-    )
-    error_rates: str = option(
-        "--djl-error-rates",
-        "",
-        "Errors of predictions behind which /ping is 503 from then on, like 'wlm=5/PT1M,any=20': of wlm (queues and "
-        "workers), server, model and any; a number alone is one per minute.",
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class TorchServeConfig:
-    """Settings of TorchServe's protocol that its `config.properties` has."""
-
-    model_store: str = option(
-        "--torchserve-model-store",
-        "",
-        "Folder whose models TorchServe's clients may register, by name; without it there is nothing to register.",
-    )
-    allowed_urls: str = option(
-        "--torchserve-allowed-urls",
-        "",
-        "Regular expressions, with commas between, of file:// and http(s):// URLs that they may register besides; what "
-        "is fetched has to be among --fetch-from, too.",
-    )
-    default_workers: int = option(
-        "--torchserve-default-workers",
-        0,
-        "Workers of a model that they register without initial_workers; with 0 it waits to be scaled.",
-    )
-    no_model_api: bool = option(
-        "--torchserve-no-model-api",
-        False,
-        "Let them register and unregister nothing, as TorchServe does without --enable-model-api.",
-    )
-    open_inference: bool = option(
-        "--torchserve-open-inference",
-        False,
-        "Say at /v2, /v2/health/live and /v2/health/ready what TorchServe says there with ts_open_inference_protocol, "
-        "and serve its open inference service over gRPC; needs --profile torchserve-command, since others serve v2 "
-        "themselves.",
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class SecurityConfig:
     """Options of security: who may reach this server, and what clients may do."""
 
@@ -416,11 +350,9 @@ class ServerConfig:
     tracing: TracingConfig = field(default_factory=TracingConfig, metadata={"title": "Tracing"})
     models: ModelsConfig = field(default_factory=ModelsConfig, metadata={"title": "Models"})
     workers: WorkersConfig = field(default_factory=WorkersConfig, metadata={"title": "Workers and instances"})
-    djl: DjlConfig = field(default_factory=DjlConfig, metadata={"title": "DJL's protocol"})
-    torchserve: TorchServeConfig = field(
-        default_factory=TorchServeConfig, metadata={"title": "TorchServe's protocol"}
-    )
     security: SecurityConfig = field(default_factory=SecurityConfig, metadata={"title": "Security"})
+    own: ByType = field(default_factory=ByType)
+    """Options of each server that is stood in for, by their class."""
 
     @property
     def is_loopback(self) -> bool:
@@ -448,15 +380,3 @@ class ServerConfig:
             if not is_loopback(host):
                 return f"{name if own.get(name) else '--host'} {host}"
         return ""
-
-
-GROUPS: Mapping[str, str] = titles(ServerConfig)
-"""Groups, as tables of the file are named -> the heading of each."""
-
-OPTIONS: Mapping[str, Option] = {each.name: each for each in options_of(ServerConfig)}
-"""All options by name, like `http_port`, group by group."""
-
-KEYS: Mapping[str, Mapping[str, Option]] = {
-    name: {each.key: each for each in OPTIONS.values() if each.group == name} for name in GROUPS
-}
-"""Group -> its options by their keys in the file."""

@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 
 from trivium.config.options import ServerConfig
+from trivium.types.by_type import ByType
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import RegionViews
 from trivium.types.listeners import Listener, Role, Transport
@@ -28,6 +29,7 @@ def protocol_context(config: ServerConfig, name: str, version: str) -> ProtocolC
         has_duration_metrics=not config.metrics.no_duration_metrics,
         has_quantiles=bool(config.metrics.quantiles),
         has_first_part_metrics=config.metrics.first_part,
+        own=config.own,
     )
 
 
@@ -36,9 +38,9 @@ def on_listener(
     config: ServerConfig,
     listener: Listener,
     regions: RegionViews | None,
-    shared: dict[str, object] | None,
+    states: ByType,
 ) -> ProtocolContext:
-    """Return the context with what holds on one listener; `shared` is what the listeners of a server have in common.
+    """Return the context with what holds on one listener; `states` are what the listeners of a server have in common.
     Management that listens apart, on this machine alone, may change things. Raises INVALID for options that cannot be.
     """
     is_http = listener.transport is Transport.HTTP
@@ -57,7 +59,7 @@ def on_listener(
         now=time.monotonic,
         epoch=time.time,
         host=socket.gethostname(),
-        shared={} if shared is None else shared,
+        states=states,
     )
 
 

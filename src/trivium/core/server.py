@@ -183,8 +183,6 @@ class Server:
         )
         self.buffers = BufferPool(config.kept_buffer_bytes)
         self._deferred = DeferredAnswers(config.deferred, clock.now, _make_token, self.submit, self._offload)
-        self.shared: dict[str, object] = {}
-        """What the protocols keep that is one for all listeners."""
         self.regions = Regions(config.client_shared_memory, reserved=config.reserved_regions)
 
     def _worker_services(self, services: CoreServices, clock: LoopClock) -> WorkerServices:

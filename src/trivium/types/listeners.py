@@ -103,17 +103,3 @@ class Listener:
     def protocols(self) -> frozenset[str]:
         """The protocols that it needs, by name."""
         return frozenset((*(route.protocol for route in self.routes), self.fallback))
-
-
-@dataclass(frozen=True, slots=True)
-class Profile:
-    """The listeners of a server that stands in for another, or for itself. `original` is the protocol that is spoken
-    exactly as the other server speaks it; `presents` are the name and version of that server, where clients look for
-    them. If it `is_patient`, requests wait for a model that is being loaded.
-    """
-
-    name: str
-    listeners: Sequence[Listener]
-    original: str = ""
-    presents: tuple[str, str] | None = None
-    is_patient: bool = False

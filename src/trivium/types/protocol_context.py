@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from trivium.types.access import AccessScope, Endpoint
+from trivium.types.by_type import ByType
 from trivium.types.interfaces import RegionViews, RpcProtocol, WireProtocol
 from trivium.types.listeners import Role
 from trivium.types.metrics import MetricFamily
 from trivium.types.statistics import MetricsReport
 
-_ANSWERS = "answers by status"
 _LAST = 2**48 - 1
 _BEGINNING = str(uuid.uuid4())[:24]
 _COUNT = itertools.count(int.from_bytes(uuid.uuid4().bytes[:5], "big"))
@@ -36,8 +36,9 @@ class ProtocolContext:
     the protocol has no other. `may_change`: clients may load and unload models and set the log. `regions`: clients'
     shared memory, which refuses by itself where it is off; `shares_memory`: it is on. Header fields or metadata whose
     whole name `forwards` matches become parameters. A body that comes compressed may have `max_unpacked_bytes`, all
-    that are held at a time `max_total_unpacked_bytes`. `own` are settings of the protocol's own, by name; in `shared`
-    it keeps what is one for all listeners of a server. `epoch` says the time in seconds of the Unix epoch, `now` that
+    that are held at a time `max_total_unpacked_bytes`. `own` has the options of the protocol's own, by their class, and
+    `states` what is one for all listeners of a server. Requests to generate may have fields that the protocol does not
+    know, unless it `takes_only` its own. `epoch` says the time in seconds of the Unix epoch, `now` that
     of a clock that only goes on. `restricted_apis` and `restricted_rpcs` are the operator's texts; the protocol reads
     them. Of the last four three say which optional families of metrics are shown, and `own_metrics` makes further ones
     in the words of the server that is stood in for.
@@ -58,8 +59,9 @@ class ProtocolContext:
     forwards: re.Pattern[str] | None = None
     max_unpacked_bytes: int = 64 * 2**20
     max_total_unpacked_bytes: int = 2**30
-    own: Mapping[str, object] = field(default_factory=dict)
-    shared: dict[str, object] = field(default_factory=dict)
+    own: ByType = field(default_factory=ByType)
+    states: ByType = field(default_factory=ByType)
+    takes_only: bool = False
     restricted_apis: str = ""
     restricted_rpcs: str = ""
     has_duration_metrics: bool = True
@@ -69,13 +71,13 @@ class ProtocolContext:
     own_metrics: Callable[[MetricsReport], tuple[MetricFamily, ...]] = lambda report: ()
 
 
-def answer_counts(shared: dict[str, object]) -> list[int]:
-    """Return how many answers over HTTP have had a status with each first digit, where they are counted: one list,
-    which changes, for all listeners that share something.
-    """
-    counts = shared.setdefault(_ANSWERS, [0] * 10)
-    assert isinstance(counts, list), "it is under a name of its own"
-    return counts
+class AnswerCounts:
+    """Counts answers over HTTP by the first digit of their status, for all listeners of a server."""
+
+    __slots__ = ("by_digit",)
+
+    def __init__(self) -> None:
+        self.by_digit = [0] * 10
 
 
 class HttpProtocolEntry(Protocol):

@@ -8,7 +8,7 @@ import pytest
 from tests.harness.keys import key_file
 
 from trivium.access.settings import access_settings
-from trivium.config.loading import configured
+from trivium.catalogue import CATALOGUE, configured
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import ALLOW_ALL
 
@@ -28,7 +28,9 @@ def test_without_a_word_everybody_is_let_in_but_pages() -> None:
     [({}, True), ({"profile": "triton"}, False), ({"profile": "triton", "allowed_hosts": "a.b"}, True)],
 )
 def test_where_pages_are_told_from_programs(options: dict[str, Any], is_on: bool) -> None:
-    assert (access_settings(configured(**options)).entrances["HTTP"].pages is not None) == is_on
+    config = configured(**options)
+    found = access_settings(config, takes_any_host=CATALOGUE.server(config).takes_any_host)
+    assert (found.entrances["HTTP"].pages is not None) == is_on
 
 
 def test_keys_are_asked_by_every_listener_and_are_no_secret_where_they_travel_in_the_clear(

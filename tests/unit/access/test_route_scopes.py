@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping
 import pytest
 from tritonclient.grpc import service_pb2
 
-from trivium import app
+from trivium.catalogue import CATALOGUE
+from trivium.protocols.torchserve.config import TorchServeConfig
 from trivium.types.access import AccessScope, Endpoint
+from trivium.types.by_type import ByType
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import RpcProtocol, WireProtocol
 from trivium.types.operations import changes_something
@@ -15,14 +17,17 @@ from trivium.types.protocol_context import ProtocolContext
 from trivium.types.wire import Body, Head, RpcCall, Target
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "BREW", "get")
-ROWS = [(name, row) for name, entry in app.HTTP_PROTOCOLS.items() for row in entry.ENDPOINTS]
+ALL_ON = ByType(TorchServeConfig(open_inference=True))
+ROWS = [(name, row) for name, entry in CATALOGUE.http.items() for row in entry.ENDPOINTS]
 
 
 def protocols() -> Iterator[tuple[str, WireProtocol]]:
     """Each protocol as its original speaks it and as we do, with everything allowed that can be."""
-    for name, entry in app.HTTP_PROTOCOLS.items():
+    for name, entry in CATALOGUE.http.items():
         for as_original in (False, True):
-            context = ProtocolContext(as_original=as_original, may_change=True, shares_memory=True)
+            context = ProtocolContext(
+                as_original=as_original, may_change=True, shares_memory=True, own=ALL_ON
+            )
             yield name, entry.make(context)
 
 
@@ -93,9 +98,9 @@ def test_what_a_table_says_is_answered_with_that_scope(name: str, row: Endpoint)
 
 
 @pytest.mark.parametrize("nth", [15, pytest.param(1, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", app.HTTP_PROTOCOLS)
+@pytest.mark.parametrize("name", CATALOGUE.http)
 def test_what_is_answered_is_in_the_table_with_its_scope(name: str, nth: int) -> None:
-    rows = app.HTTP_PROTOCOLS[name].ENDPOINTS
+    rows = CATALOGUE.http[name].ENDPOINTS
     for _, protocol in [each for each in PROTOCOLS if each[0] == name]:
         for method in METHODS:
             for path in PATHS[::nth]:
@@ -142,7 +147,7 @@ def test_which_paths_are_those_of_a_row(row: str, path: str, is_one: bool) -> No
 def test_what_says_nothing_is_a_managers() -> None:
     assert Target("new").scope is AccessScope.MANAGE
     assert Endpoint("GET", "/new").scope is AccessScope.MANAGE
-    for entry in app.RPC_PROTOCOLS.values():
+    for entry in CATALOGUE.rpc.values():
         assert entry.make(ProtocolContext()).scope("/new.Service/New") is AccessScope.MANAGE
 
 
@@ -159,7 +164,7 @@ def is_served(protocol: RpcProtocol, method: str) -> bool:
 
 
 def test_every_method_that_is_answered_is_in_the_table() -> None:
-    for entry in app.RPC_PROTOCOLS.values():
+    for entry in CATALOGUE.rpc.values():
         protocol = entry.make(ProtocolContext(may_change=True))
         near = {near for method in (*KNOWN, *entry.SCOPES) for near in neighbours(method)}
         near |= {
@@ -187,7 +192,7 @@ def change_of(name: str) -> bytes:
     return bytes(request.SerializeToString())
 
 
-@pytest.mark.parametrize("entry", app.RPC_PROTOCOLS.values(), ids=app.RPC_PROTOCOLS)
+@pytest.mark.parametrize("entry", CATALOGUE.rpc.values(), ids=CATALOGUE.rpc)
 def test_only_settings_change_by_a_method_that_is_not_a_managers(entry: object) -> None:
     scopes: Mapping[str, AccessScope] = entry.SCOPES  # type: ignore[attr-defined]
     protocol: RpcProtocol = entry.make(ProtocolContext(may_change=True))  # type: ignore[attr-defined]

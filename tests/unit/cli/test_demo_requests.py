@@ -5,11 +5,11 @@ import shlex
 
 import pytest
 
-from trivium.app import PROFILES
+from trivium.catalogue import CATALOGUE
 from trivium.cli.demo_requests import PROMPT, QUESTION, requests
 
 
-@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("profile", CATALOGUE.profiles)
 def test_each_is_one_command_with_the_question(profile: str) -> None:
     found = requests("http://localhost:1", "smollm2", profile)
     assert found

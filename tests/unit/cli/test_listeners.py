@@ -8,10 +8,11 @@ import click
 import pytest
 
 from trivium import app
+from trivium.app import Site
+from trivium.catalogue import CATALOGUE, configured
 from trivium.cli.cannot_listen import CannotListen
 from trivium.cli.listeners import Listeners
 from trivium.cli.serve import serve
-from trivium.config.loading import configured
 from trivium.frontends.h2.frontend import H2Frontend
 from trivium.frontends.http.frontend import HttpFrontend
 from trivium.types.listeners import BindAddress
@@ -38,8 +39,8 @@ def test_each_can_be_switched_off(
         monkeypatch.setattr(front, "start", start)
 
     async def scene() -> set[str]:
-        async with app.build(config := configured(**{**ANY_PORTS, **options})) as server:
-            listeners = Listeners(server, config)
+        async with app.build(CATALOGUE, config := configured(**{**ANY_PORTS, **options})) as server:
+            listeners = Listeners(server, Site(CATALOGUE, config))
             await listeners.start()
             await listeners.close()
             return set(listeners.places)
@@ -49,8 +50,8 @@ def test_each_can_be_switched_off(
 
 def test_each_listens_where_it_was_told(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scene() -> Listeners:
-        async with app.build(config := configured(grpc_host="127.0.0.2", **ANY_PORTS)) as server:
-            listeners = Listeners(server, config)
+        async with app.build(CATALOGUE, config := configured(grpc_host="127.0.0.2", **ANY_PORTS)) as server:
+            listeners = Listeners(server, Site(CATALOGUE, config))
             started: list[tuple[str, str, int]] = []
 
             async def start(front: object, bind: BindAddress) -> BindAddress:
@@ -75,8 +76,8 @@ def test_an_address_that_cannot_be_had_is_named_and_what_was_opened_is_closed(
     closed: list[str] = []
 
     async def scene() -> None:
-        async with app.build(config := configured()) as server:
-            listeners = Listeners(server, config)
+        async with app.build(CATALOGUE, config := configured()) as server:
+            listeners = Listeners(server, Site(CATALOGUE, config))
 
             async def start(front: object, bind: BindAddress) -> BindAddress:
                 if isinstance(front, H2Frontend):

@@ -8,10 +8,12 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+from trivium.catalogue import CATALOGUE
 from trivium.cli import options
 from trivium.cli.options import ServerCommand, configure, server_options
 from trivium.config import loading
-from trivium.config.options import GROUPS, OPTIONS
+
+SCHEMA = CATALOGUE.schema
 
 
 def run(*words: str, **variables: str) -> Result:
@@ -35,10 +37,10 @@ def test_what_most_people_need_stands_at_the_top_of_the_help_and_all_else_by_gro
     top, *sections = run("--help").output.split(", [")
     for flag in ("--config", "--http-port", "--host", "--open", "--profile", "--log-level", "--help"):
         assert f"  {flag} " in top
-    assert [section.split("]")[0] for section in sections] == list(GROUPS)
+    assert [section.split("]")[0] for section in sections] == list(SCHEMA.groups)
     for section in sections:
         group = section.split("]")[0]
-        rest = {each.flag for each in OPTIONS.values() if each.group == group and not each.is_common}
+        rest = {each.flag for each in SCHEMA.options.values() if each.group == group and not each.is_common}
         assert {line.split()[0] for line in section.splitlines() if line.startswith("  --")} == rest
 
 

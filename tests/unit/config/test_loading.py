@@ -4,10 +4,13 @@ from operator import attrgetter
 
 import pytest
 
+from trivium.catalogue import CATALOGUE, configured
 from trivium.config import loading
-from trivium.config.loading import configured, from_process, load_config
-from trivium.config.options import OPTIONS, HttpConfig, ServerConfig
+from trivium.config.loading import from_process, load_config
+from trivium.config.options import HttpConfig, ServerConfig
 from trivium.types.errors import Code, ConfigError, ServeError
+
+SCHEMA = CATALOGUE.schema
 
 
 @pytest.fixture
@@ -27,27 +30,27 @@ def removed(monkeypatch):
 
 def faults(path=None, environment=None, **flags):
     with pytest.raises(ConfigError) as caught:
-        load_config(path, environment or {}, flags)
+        load_config(SCHEMA, path, environment or {}, flags)
     return caught.value.findings
 
 
 def config(path=None, environment=None, **flags):
-    return load_config(path, environment or {}, flags).config
+    return load_config(SCHEMA, path, environment or {}, flags).config
 
 
 def notices(path=None, environment=None, **flags):
-    return load_config(path, environment or {}, flags).notices
+    return load_config(SCHEMA, path, environment or {}, flags).notices
 
 
 def value_of(loaded, name):
-    return attrgetter(f"{OPTIONS[name].group}.{OPTIONS[name].key}")(loaded)
+    return SCHEMA.value(loaded, name)
 
 
 # -- who wins ----------------------------------------------------------------------------------------------
 
 
 def test_without_anything_the_defaults_hold():
-    loaded = load_config(None, {"PATH": "/bin", "HTTP_PORT": "1"}, {"http_port": None})
+    loaded = load_config(SCHEMA, None, {"PATH": "/bin", "HTTP_PORT": "1"}, {"http_port": None})
     assert (loaded.config, loaded.notices) == (ServerConfig(), ())
 
 
@@ -63,12 +66,12 @@ def test_flags_win_over_environment_over_file_over_defaults(file, text):
 
 def test_the_process_has_the_environment(monkeypatch):
     monkeypatch.setitem(loading.os.environ, "TRIVIUM_HTTP_PORT", "17")
-    assert from_process(None, {}).config.http.port == 17
+    assert from_process(SCHEMA, None, {}).config.http.port == 17
 
 
-@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("name", SCHEMA.options)
 def test_every_option_is_read_from_every_source(file, name):
-    option = OPTIONS[name]
+    option = SCHEMA.options[name]
     value = {bool: True, str: option.choices[-1] if option.choices else "text"}.get(option.kind, 7)
     text = "true" if value is True else repr(value)
     loaded = (
@@ -209,7 +212,7 @@ def test_an_option_that_was_removed_is_an_error_from_any_source(file, removed):
 
 
 def test_no_option_is_both_there_and_removed():
-    assert not loading.REMOVED.keys() & OPTIONS.keys()
+    assert not loading.REMOVED.keys() & SCHEMA.options.keys()
 
 
 def test_a_configuration_in_code():
@@ -270,7 +273,7 @@ SERVICE = {
 
 @pytest.mark.parametrize("variable", SERVICE)
 def test_a_variable_of_a_service_is_skipped(variable):
-    loaded = load_config(None, {variable: SERVICE[variable]}, {})
+    loaded = load_config(SCHEMA, None, {variable: SERVICE[variable]}, {})
     assert loaded.config == ServerConfig()
     (notice,) = loaded.notices
     assert notice.startswith(f"Skipped variables that Kubernetes sets for Services: {variable}. ")
@@ -301,8 +304,8 @@ def test_a_variable_that_only_looks_like_that_is_unknown(variable, value):
 
 
 def test_no_option_is_taken_for_a_variable_of_a_service():
-    values = {option.variable: str(option.default).lower() for option in OPTIONS.values()}
-    assert load_config(None, values, {}) == loading.LoadedConfig(ServerConfig(), ())
+    values = {option.variable: str(option.default).lower() for option in SCHEMA.options.values()}
+    assert load_config(SCHEMA, None, values, {}) == loading.LoadedConfig(ServerConfig(), ())
 
 
 def test_a_port_that_is_neither_a_number_nor_a_url_is_an_error():
@@ -325,6 +328,6 @@ def test_a_file_that_is_no_toml(file, text):
 )
 def test_a_file_that_cannot_be_read(tmp_path, name, said):
     with pytest.raises(ServeError) as caught:
-        load_config(tmp_path / name, {}, {})
+        load_config(SCHEMA, tmp_path / name, {}, {})
     assert caught.value.code is Code.NOT_FOUND
     assert caught.value.message == f"Cannot read the configuration {tmp_path / name}: {said}."

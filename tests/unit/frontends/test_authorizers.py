@@ -9,8 +9,8 @@ from tests.harness.h2_session import H2SessionHarness
 from tests.harness.http_client import get, post
 from tests.harness.http_connection import HttpHarness
 
-from trivium.app import PROFILES, http_routes
-from trivium.config.loading import configured
+from trivium.app import Site, http_routes
+from trivium.catalogue import CATALOGUE, configured
 from trivium.frontends.http import reader
 from trivium.frontends.http.request import read_head
 from trivium.frontends.http.state import HttpState
@@ -26,7 +26,7 @@ from trivium.types.wire import Body, Head, RpcCall, Target
 
 ROUTES = [
     (name, listener, prefix)
-    for name, profile in PROFILES.items()
+    for name, profile in CATALOGUE.profiles.items()
     for listener in profile.listeners
     if listener.transport is Transport.HTTP
     for prefix in (*(route.prefix for route in listener.routes), "unknown")
@@ -50,7 +50,7 @@ class Refuse:
 def test_every_route_of_every_profile_is_refused(
     profile: str, listener: Listener, segment: str, code: Code
 ) -> None:
-    owners, fallback = http_routes(listener, configured(profile=profile))
+    owners, fallback = http_routes(Site(CATALOGUE, configured(profile=profile)), listener)
     stage = HttpHarness(authorizer=Refuse(code))
     limits, offload = stage.site.limits, stage.site.offload
     stage.site = HttpState(stage.core, owners, fallback, limits, offload, authorizer=Refuse(code))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trivium import app
+from trivium.catalogue import CATALOGUE
 from trivium.frontends.renamed_service import RenamedService
 from trivium.protocols.kserve import grpc as kserve
 from trivium.types.access import AccessScope
@@ -45,7 +45,7 @@ def test_the_service_is_not_there_under_its_own_name() -> None:
 
 
 def test_torchserves_profile_has_the_service_under_both_names() -> None:
-    (grpc,) = [each for each in app.PROFILES["torchserve"].listeners if each.name == "gRPC"]
+    (grpc,) = [each for each in CATALOGUE.profiles["torchserve"].listeners if each.name == "gRPC"]
     owners = {route.prefix: route.protocol for route in grpc.routes}
     assert owners["inference.GRPCInferenceService"] == "v2"
     assert owners["org.pytorch.serve.grpc.openinference.GRPCInferenceService"] == "v2 of torchserve"

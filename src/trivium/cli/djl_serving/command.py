@@ -14,7 +14,7 @@ from typing import NoReturn
 
 import click
 
-from trivium import app
+from trivium.catalogue import CATALOGUE
 from trivium.cli.djl_serving.life import live
 from trivium.cli.djl_serving.report import summary
 from trivium.cli.djl_serving.server_metrics import log_failure
@@ -82,7 +82,7 @@ def command(words: Sequence[str]) -> None:
     _log_to_console()
     file, settings = _settled(options, os.environ)
     _log.info("Starting model server ...")
-    _log.info("Starting djl-serving: trivium %s ...", app.VERSION)
+    _log.info("Starting djl-serving: trivium %s ...", CATALOGUE.version)
     _log.info("%s", summary(settings, os.environ, count_gpus(), file))
     for notice in (*settings.loaded.notices, *settings.notices):
         _log.warning("%s", notice)

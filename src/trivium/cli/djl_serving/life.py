@@ -9,6 +9,8 @@ import logging
 from collections.abc import Iterable
 
 from trivium import app
+from trivium.app import Site
+from trivium.catalogue import CATALOGUE
 from trivium.cli.cannot_listen import CannotListen
 from trivium.cli.collector import COLLECTIONS
 from trivium.cli.djl_serving.report import bound
@@ -19,7 +21,7 @@ from trivium.cli.process import observer
 from trivium.cli.stopping import CUT_OFF, StopSignals
 from trivium.core.server import Server
 from trivium.formats.djl.repository import DjlFormat
-from trivium.protocols.djl.options import LAZY
+from trivium.types.by_type import ByType
 from trivium.types.operations import Listing
 from trivium.types.state import VersionState
 
@@ -38,8 +40,8 @@ async def live(settings: ServingSettings) -> int:
     config = settings.loaded.config
     stop = StopSignals(config.server.drain_timeout)
     form = DjlFormat(settings.under, settings.environments, takes_weights=True)
-    formats = (form, *(each for each in app.FORMATS if not isinstance(each, DjlFormat)))
-    async with app.build(config, observer(config.workers.shares_processor), formats) as server:
+    formats = (form, *(each for each in CATALOGUE.formats if not isinstance(each, DjlFormat)))
+    async with app.build(CATALOGUE, config, observer(config.workers.shares_processor), formats) as server:
         for model in settings.models:
             _log.info("Initializing model: %s", model.source.uri)
             if model.path is None:
@@ -47,9 +49,8 @@ async def live(settings: ServingSettings) -> int:
                 continue
             claiming = next((each for each in formats if each.claims(model.path)), form)
             server.add(model.path, claiming, model.source)
-        if settings.lazy is not None:
-            server.shared[LAZY] = settings.lazy
-        listeners = Listeners(server, config)
+        states = ByType() if settings.lazy is None else ByType(settings.lazy)
+        listeners = Listeners(server, Site(CATALOGUE, config, server.regions, states))
         try:
             return await _serve(server, listeners, settings, stop)
         except CannotListen as error:

@@ -8,7 +8,7 @@ import socket
 import time
 from collections.abc import Callable, Mapping
 
-from trivium import app
+from trivium.catalogue import CATALOGUE
 from trivium.codecs.metric_lines import metric_line
 from trivium.types.operations import VersionStatus
 from trivium.types.state import VersionState
@@ -38,7 +38,7 @@ class LifeMetrics:
         self._now = now
         self._began = now()
         self._last: dict[tuple[str, str], tuple[VersionState, float]] = {}
-        self._tell(_SERVER, "DJLServingStart", COUNT, 1, {"Version": app.VERSION})
+        self._tell(_SERVER, "DJLServingStart", COUNT, 1, {"Version": CATALOGUE.version})
 
     def listens(self) -> None:
         """Every model is loaded, and the server listens."""

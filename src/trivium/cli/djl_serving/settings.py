@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from trivium.catalogue import CATALOGUE
 from trivium.cli.djl_serving.keys import ServingAddress, read_address
 from trivium.cli.djl_serving.sources import ServingSources
 from trivium.config.loading import LoadedConfig, from_process
@@ -160,9 +161,9 @@ def _config(
     if management != inference:
         fields |= _listener(sources, management, "management", home)
         fields["management_host"] = management.bind.host
-    loaded = from_process(None, fields)
+    loaded = from_process(CATALOGUE.schema, None, fields)
     if loaded.config.security.keys:  # by its variable: the original has no key of the file for it
-        loaded = from_process(None, fields | {"open": False, "open_management": False})
+        loaded = from_process(CATALOGUE.schema, None, fields | {"open": False, "open_management": False})
     elif loaded.config.wide:
         notices.append(_wide(loaded.config.wide, is_closed))
     return loaded

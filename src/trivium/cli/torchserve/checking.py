@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trivium import app
+from trivium.catalogue import CATALOGUE
 from trivium.cli.torchserve.certificates import can_sign
 from trivium.cli.torchserve.command import read_properties
 from trivium.cli.torchserve.properties_table import PROPERTIES
@@ -42,9 +43,9 @@ class CheckedProperties:
     def formats(self) -> Sequence[Format]:
         """Return the formats, TorchServe's under the rules of this file."""
         if self.settings is None:
-            return app.FORMATS
+            return CATALOGUE.formats
         form = TorchServeFormat(self.settings.rules, os.environ)
-        return [form if isinstance(each, TorchServeFormat) else each for each in app.FORMATS]
+        return [form if isinstance(each, TorchServeFormat) else each for each in CATALOGUE.formats]
 
 
 def check_properties(file: Path, store: str, environment: Mapping[str, str]) -> CheckedProperties:
@@ -92,7 +93,7 @@ async def examine_startup(
     """Read the models that a server would start with, without serving them."""
     assert checked.settings is not None, "its file has no fault"
     unclaimed = []
-    async with app.build(config, formats=checked.formats()) as server:
+    async with app.build(CATALOGUE, config, formats=checked.formats()) as server:
         for model in checked.settings.startup.models:
             try:
                 if model.path is None:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trivium import app
+from trivium.app import Site
+from trivium.catalogue import CATALOGUE
 from trivium.cli.cannot_listen import CannotListen
 from trivium.cli.collector import COLLECTIONS
 from trivium.cli.listeners import Listeners
@@ -28,10 +30,9 @@ from trivium.cli.torchserve.settings import TorchServeSettings
 from trivium.cli.torchserve.snapshots import SnapshotWriter
 from trivium.cli.torchserve.token_check import authorizers
 from trivium.core.server import Server
-from trivium.dialects.torchserve.layers import SHARED_NAMES
-from trivium.dialects.torchserve.meter import SHARED as METER
-from trivium.dialects.torchserve.tokens import SHARED, Tokens
+from trivium.dialects.torchserve.tokens import Tokens
 from trivium.formats.torchserve.repository import TorchServeFormat
+from trivium.types.by_type import ByType
 from trivium.types.errors import ServeError
 from trivium.types.operations import Listing, VersionStatus
 from trivium.types.state import VersionState
@@ -67,17 +68,16 @@ async def _live(settings: TorchServeSettings, services: LifeServices) -> int:
     config = settings.loaded.config
     stop = StopSignals(config.server.drain_timeout)
     form = TorchServeFormat(settings.rules, os.environ)
-    formats = (form, *(each for each in app.FORMATS if not isinstance(each, TorchServeFormat)))
+    formats = (form, *(each for each in CATALOGUE.formats if not isinstance(each, TorchServeFormat)))
     meter = make_meter(settings.metrics, services.logs)
     recorder = TorchServeRecorder(meter)
     seen = observer(config.workers.shares_processor)
-    async with app.build(config, seen, formats, recorder) as server, services.logs.written():
-        server.shared[METER] = meter
-        server.shared[SHARED_NAMES] = settings.rules.sequence_names
-        if tokens is not None:
-            server.shared[SHARED] = tokens
-        allowed = authorizers(tokens, app.listeners(config))
-        listeners = Listeners(server, config, allowed, AnswerRecords(meter, services.logs))
+    async with app.build(CATALOGUE, config, seen, formats, recorder) as server, services.logs.written():
+        keys = () if tokens is None else (tokens,)
+        states = ByType(meter, settings.rules.sequence_names, *keys)
+        allowed = authorizers(tokens, app.listeners(CATALOGUE, config))
+        site = Site(CATALOGUE, config, server.regions, states)
+        listeners = Listeners(server, site, allowed, AnswerRecords(meter, services.logs))
         try:
             await listeners.start()
         except CannotListen as error:

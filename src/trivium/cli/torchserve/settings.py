@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from trivium.catalogue import CATALOGUE
 from trivium.cli.torchserve.certificates import given_pair
 from trivium.cli.torchserve.properties_table import ListenerAddress, read_address
 from trivium.cli.torchserve.sources import PropertySources
@@ -84,7 +85,7 @@ def settle(
     fields = {**_options(sources, make_pair), **options, "fetch_from": ",".join(places)}
     has_tokens = not sources.switch("disable_token_authorization")
     return TorchServeSettings(
-        from_process(None, fields),
+        from_process(CATALOGUE.schema, None, fields),
         rules,
         startup,
         store,

@@ -7,7 +7,8 @@ import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from trivium import app
+from trivium.app import Site
+from trivium.catalogue import CATALOGUE
 from trivium.cli.tritonserver.settings import CommandSettings
 from trivium.cli.tritonserver.tables import agents_table, backends_table, models_table, options_table
 from trivium.core.server import Server
@@ -22,8 +23,8 @@ _RATES = {"off": "OFF", "execution_count": "EXEC_COUNT"}
 
 def tables(server: Server, listing: Listing, settings: CommandSettings) -> tuple[str, ...]:
     """Repository agents, backends, models, options: in the original's order."""
-    engines = {spec.engine for spec in server.specs()} & app.ENGINES.keys()  # ensembles have none
-    paths = {_BACKENDS.get(name, name): inspect.getfile(type(app.ENGINES[name])) for name in engines}
+    engines = {spec.engine for spec in server.specs()} & CATALOGUE.engines.keys()  # ensembles have none
+    paths = {_BACKENDS.get(name, name): inspect.getfile(type(CATALOGUE.engines[name])) for name in engines}
     return (
         agents_table(),
         backends_table(paths, _backend_settings(settings)),
@@ -72,7 +73,7 @@ def _backend_settings(settings: CommandSettings) -> Mapping[str, str]:
 
 def _options(settings: CommandSettings) -> Iterator[tuple[str, str]]:
     values, config = settings.values, settings.config
-    context = app.protocol_context(config)
+    context = Site(CATALOGUE, config).context
     yield "server_id", context.server_name
     yield "server_version", context.server_version
     extensions = make_options(replace(context, as_original=True)).extensions

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from trivium.catalogue import CATALOGUE
 from trivium.cli.tritonserver import lists
 from trivium.cli.tritonserver.errors import CannotStart
 from trivium.cli.tritonserver.flag_table import FLAGS
@@ -16,7 +17,7 @@ from trivium.cli.tritonserver.flags import Support
 from trivium.cli.tritonserver.metrics_flags import metrics_fields
 from trivium.cli.tritonserver.trace_flags import trace_fields, unused_traces
 from trivium.config.loading import LoadedConfig, from_process
-from trivium.config.options import OPTIONS, ServerConfig
+from trivium.config.options import ServerConfig
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.log_settings import LogSettings
 
@@ -161,12 +162,12 @@ def _config(values: Mapping[str, Any]) -> LoadedConfig:
         "rate_limit_resources": ",".join(values["--rate-limit-resource"]),
     }
     for name in ("run_timeout", "grpc_idle_timeout"):
-        if OPTIONS[name].variable not in os.environ:
+        if CATALOGUE.schema.options[name].variable not in os.environ:
             fields[name] = 0.0  # the original sets no bound
     try:
-        loaded = from_process(None, fields)
+        loaded = from_process(CATALOGUE.schema, None, fields)
         if loaded.config.security.keys:  # by its variable: the original has no flag for it
-            loaded = from_process(None, fields | {"open": False, "open_management": False})
+            loaded = from_process(CATALOGUE.schema, None, fields | {"open": False, "open_management": False})
         return loaded
     except ConfigError as error:
         raise ServeError(Code.INVALID, _by_flag(error)) from error
@@ -187,7 +188,7 @@ def _tls(values: Mapping[str, Any]) -> dict[str, str]:
 def _by_flag(error: ConfigError) -> str:
     """Faults by the flags that set their fields."""
     tables = (_SAME, _SECONDS, _OPPOSITE)
-    flags = {OPTIONS[field].flag: flag for table in tables for flag, field in table.items()}
+    flags = {CATALOGUE.schema.options[field].flag: flag for table in tables for flag, field in table.items()}
     return "; ".join(
         f"{flags.get(finding.key, f'{finding.file}, {finding.key}')}: {finding.found}; expected {finding.expected}"
         for finding in error.findings

@@ -36,10 +36,6 @@ class SequenceNames:
     end: str = "ts_request_sequence_end"
 
 
-SHARED_NAMES = "torchserve sequence names"
-"""Where a server's `SequenceNames` lie, among what its listeners share."""
-
-
 @dataclass(frozen=True, slots=True)
 class ServerRules:
     """Holds what a server's configuration says of its models, in keys of model-config.yaml: `under` of all of them, and

@@ -24,9 +24,6 @@ from trivium.dialects.torchserve.metrics_config import (
     MetricsDeclarations,
 )
 
-SHARED = "torchserve_meter"
-"""Name under which the listeners of a server share it."""
-
 MOST_SERIES = 10_000
 """Series of all metrics together: a label that takes any value must not eat the server's memory."""
 

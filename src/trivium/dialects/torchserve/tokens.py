@@ -14,9 +14,6 @@ from functools import lru_cache
 
 from trivium.codecs.json_documents import indented
 
-SHARED = "torchserve_tokens"
-"""Name under which the listeners of a server share them."""
-
 FAILED = "Token {} failed. Token either incorrect, expired, or not provided correctly"
 AUTHORIZATION, AUTHENTICATION = FAILED.format("Authorization"), FAILED.format("Authentication")
 """The original's words to who shows no key that holds: of a request, and of a renewal."""

@@ -14,6 +14,7 @@ from trivium.codecs.grpc_status import ending
 from trivium.codecs.protobuf_fields import judge_fields
 from trivium.codecs.protobuf_schema import classes_of
 from trivium.protocols.djl.answer import ping_of
+from trivium.protocols.djl.config import DjlConfig
 from trivium.protocols.djl.generated_answer import LmiWriter, begin, piece_of
 from trivium.protocols.djl.meter import DjlMeter
 from trivium.protocols.djl.options import meter_of
@@ -222,6 +223,4 @@ class DjlPredictEncoder:
 
 def make(context: ProtocolContext) -> RpcProtocol:
     """The protocol for one listener."""
-    return DjlGrpc(
-        context.make_id, bool(context.own.get("multi_status", False)), meter_of(context), context.epoch
-    )
+    return DjlGrpc(context.make_id, context.own.of(DjlConfig).multi_status, meter_of(context), context.epoch)

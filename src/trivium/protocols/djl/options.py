@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 
 from trivium.dialects.djl.error_rate_policy import read_rates
+from trivium.protocols.djl.config import DjlConfig
 from trivium.protocols.djl.meter import DjlMeter
 from trivium.types.errors import Code, ServeError
 from trivium.types.listeners import Role
@@ -17,11 +18,6 @@ _CODES: Mapping[str, tuple[Code, ...]] = {
     "server_error": (Code.INTERNAL,),
 }
 """The original's name for a kind of error of inference -> the codes of that kind (sheet `djl`, section 1.3)."""
-
-
-_METER = "djl meter"
-LAZY = "djl lazy"
-"""Name among what listeners share: the rule by which predictions register models."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,36 +59,27 @@ def options_of(context: ProtocolContext) -> DjlOptions:
 
     Raises INVALID for statuses and rates that cannot be.
     """
-    own = context.own
+    own = context.own.of(DjlConfig)
     return DjlOptions(
         "tensor/ndlist" if context.as_original else "application/json",
         context.as_original,
         context.roles,
         context.may_change,
-        bool(own.get("multi_status", False)),
-        str(own.get("request_id_header", "x-request-id")).strip().lower().encode(),
-        read_statuses(str(own.get("statuses", ""))),
-        bool(own.get("handler_override", False)),
-        bool(own.get("prometheus", False)),
+        own.multi_status,
+        own.request_id_header.strip().lower().encode(),
+        read_statuses(own.statuses),
+        own.handler_override,
+        own.prometheus,
         meter_of(context),
-        _lazy_of(context),
+        context.states.find(LazyRule) if context.may_change else None,
         context.epoch,
     )
 
 
-def _lazy_of(context: ProtocolContext) -> LazyRule | None:
-    rule = context.shared.get(LAZY) if context.may_change else None
-    return rule if isinstance(rule, LazyRule) else None
-
-
 def meter_of(context: ProtocolContext) -> DjlMeter:
     """Return the meter of the server that a listener belongs to. Raises INVALID for rates that cannot be."""
-    meter = context.shared.get(_METER)
-    if not isinstance(meter, DjlMeter):
-        meter = context.shared[_METER] = DjlMeter(
-            read_rates(str(context.own.get("error_rates", ""))), context.now
-        )
-    return meter
+    rates = context.own.of(DjlConfig).error_rates
+    return context.states.of(DjlMeter, lambda: DjlMeter(read_rates(rates), context.now))
 
 
 def read_statuses(text: str) -> dict[Code, int]:

@@ -88,7 +88,7 @@ class OpenAiHttp:
 
 def make(context: ProtocolContext) -> WireProtocol:
     """The protocol for one listener."""
-    return OpenAiHttp(context.make_id, context.epoch, bool(context.own.get("takes_only", False)))
+    return OpenAiHttp(context.make_id, context.epoch, context.takes_only)
 
 
 def _document(head: Head, body: Body) -> dict[str, Any]:

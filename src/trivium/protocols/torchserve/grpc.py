@@ -17,7 +17,6 @@ from trivium.protocols.torchserve.grpc_predictions import PartRpcEncoder, Predic
 from trivium.protocols.torchserve.grpc_sequences import (
     SequenceRpcEncoder,
     refuse_in_stream,
-    sequence_names,
     sequence_of,
 )
 from trivium.protocols.torchserve.management import ManagementRequest
@@ -226,5 +225,5 @@ def _text(document: bytes) -> str:
 
 def make(context: ProtocolContext) -> RpcProtocol:
     """The protocol for one listener. INVALID for options that cannot be."""
-    options, names = management_options(context), sequence_names(context.shared)
+    options, names = management_options(context), context.states.of(SequenceNames)
     return TorchServeGrpc(context.make_id, context.as_original, context.roles, options, names)

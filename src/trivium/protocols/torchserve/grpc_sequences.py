@@ -4,11 +4,10 @@ Source: spec sheet `torchserve`, section 7, and what 0.12.0 answers: an error of
 and so a call outlives it.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 from trivium.codecs.grpc_status import writable
-from trivium.dialects.torchserve.layers import SHARED_NAMES, SequenceNames
+from trivium.dialects.torchserve.layers import SequenceNames
 from trivium.protocols.torchserve.grpc_errors import refuse_inference, told_of_inference
 from trivium.protocols.torchserve.grpc_messages import new
 from trivium.protocols.torchserve.grpc_predictions import PartRpcEncoder, PredictionBytes
@@ -19,15 +18,8 @@ from trivium.types.operations import ResponsePart, SequenceRef
 from trivium.types.payload import Payload, Raw
 from trivium.types.wire import RpcAnswer, Target
 
-_DEFAULT = SequenceNames()
 _DETAIL = "type.googleapis.com/google.rpc.ErrorInfo"
 _ENDS_CALL = frozenset({Code.UNAUTHENTICATED, Code.FORBIDDEN, Code.DRAINING, Code.CANCELLED})
-
-
-def sequence_names(shared: Mapping[str, object]) -> SequenceNames:
-    """Return the names of headers for sequences; over gRPC inputs have them."""
-    found = shared.get(SHARED_NAMES)
-    return found if isinstance(found, SequenceNames) else _DEFAULT
 
 
 def sequence_of(request: Any, names: SequenceNames, is_stream: bool) -> SequenceRef | None:

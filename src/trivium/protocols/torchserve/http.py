@@ -14,6 +14,7 @@ from trivium.protocols.torchserve.api_description import (
     ApiDescriptionEncoder,
     OwnedRoutes,
 )
+from trivium.protocols.torchserve.config import TorchServeConfig
 from trivium.protocols.torchserve.errors import note_refusal, refuse
 from trivium.protocols.torchserve.management import decode_management
 from trivium.protocols.torchserve.management_answer import TorchServeManagementEncoder
@@ -38,7 +39,6 @@ from trivium.protocols.torchserve.token_renewal import (
     RenewalEncoder,
     find_renewal,
     renew,
-    tokens_of,
 )
 from trivium.types.access import Endpoint
 from trivium.types.errors import ServeError
@@ -169,7 +169,7 @@ class TorchServeHttp:
 
 def make(context: ProtocolContext) -> WireProtocol:
     """The protocol for one listener."""
-    tokens = tokens_of(context.shared)
+    tokens = context.states.find(Tokens)
     options = management_options(context)
     return TorchServeHttp(
         context.make_id,
@@ -177,5 +177,5 @@ def make(context: ProtocolContext) -> WireProtocol:
         context.roles,
         options,
         tokens,
-        OwnedRoutes(context.prefixes, bool(context.own.get("open_inference", True))),
+        OwnedRoutes(context.prefixes, context.own.of(TorchServeConfig).open_inference),
     )

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from trivium.dialects.torchserve.model_urls import ModelStore, read_patterns
+from trivium.protocols.torchserve.config import TorchServeConfig
 from trivium.types.protocol_context import ProtocolContext
 
 
@@ -24,13 +25,11 @@ class ManagementOptions:
 
 def management_options(context: ProtocolContext) -> ManagementOptions:
     """Read what the operator has set. Raises INVALID for patterns that cannot be read."""
-    own = context.own
-    store = ModelStore(str(own.get("model_store", "")), read_patterns(str(own.get("allowed_urls", ""))))
-    workers = own.get("default_workers", 0)
+    own = context.own.of(TorchServeConfig)
     return ManagementOptions(
-        store,
-        workers if isinstance(workers, int) else 0,
-        not own.get("no_model_api", False),
+        ModelStore(own.model_store, read_patterns(own.allowed_urls)),
+        own.default_workers,
+        not own.no_model_api,
         context.may_change,
         context.as_original,
     )

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 from trivium.codecs.exposition import fit_labels, fit_name
 from trivium.codecs.header_text import uncached_lines
 from trivium.codecs.path_segments import quoted
-from trivium.dialects.torchserve.meter import BUCKETS, SHARED, MeteredSeries, MeterSettings, TorchServeMeter
+from trivium.dialects.torchserve.meter import BUCKETS, MeteredSeries, MeterSettings, TorchServeMeter
 from trivium.dialects.torchserve.metric_lines import java_number
 from trivium.dialects.torchserve.metrics_config import HISTOGRAM, DeclaredMetric
 from trivium.protocols.torchserve.errors import RouteRefusal, refuse
@@ -77,8 +77,8 @@ class TorchServeMetricsHttp:
 
 def make(context: ProtocolContext) -> WireProtocol:
     """The protocol for one listener; of a server without a meter it tells nothing."""
-    meter = context.shared.get(SHARED)
-    if not isinstance(meter, TorchServeMeter):
+    meter = context.states.find(TorchServeMeter)
+    if meter is None:
         meter = TorchServeMeter(MeterSettings(), context.host, context.epoch, _drop, _drop)
     return TorchServeMetricsHttp(meter, context.make_id, context.as_original)
 

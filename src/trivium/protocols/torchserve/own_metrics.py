@@ -12,13 +12,13 @@ from trivium.dialects.torchserve.machine_metrics import MachineMetric, machine_m
 from trivium.dialects.torchserve.meter import HOST
 from trivium.dialects.torchserve.metrics_config import DEFAULTS
 from trivium.types.metrics import MetricFamily, MetricSeries
-from trivium.types.protocol_context import ProtocolContext, answer_counts
+from trivium.types.protocol_context import AnswerCounts, ProtocolContext
 from trivium.types.statistics import MetricsReport
 
 
 def own_metrics(context: ProtocolContext) -> Callable[[MetricsReport], tuple[MetricFamily, ...]]:
     """Return what makes the families of a report, for the server of a listener."""
-    return partial(families, answer_counts(context.shared), context.host)
+    return partial(families, context.states.of(AnswerCounts).by_digit, context.host)
 
 
 def families(answers: Sequence[int], host: str, report: MetricsReport) -> tuple[MetricFamily, ...]:

@@ -5,11 +5,10 @@ the listener's authorizer. Without keys there is no such path.
 """
 
 import logging
-from collections.abc import Mapping
 from urllib.parse import parse_qsl
 
 from trivium.codecs.header_text import JSON, uncached_lines
-from trivium.dialects.torchserve.tokens import AUTHENTICATION, SHARED, TokenPurpose, Tokens
+from trivium.dialects.torchserve.tokens import AUTHENTICATION, TokenPurpose, Tokens
 from trivium.types.access import AccessScope
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import ResponsePart
@@ -20,12 +19,6 @@ log = logging.getLogger(__name__)
 RENEWED = "renew a token"
 _RENEWABLE = {each.value: each for each in (TokenPurpose.INFERENCE, TokenPurpose.MANAGEMENT)}
 _INVALID_KEY = 400
-
-
-def tokens_of(shared: Mapping[str, object]) -> Tokens | None:
-    """Return the keys of a server; None where nobody needs one."""
-    found = shared.get(SHARED)
-    return found if isinstance(found, Tokens) else None
 
 
 def find_renewal(head: Head) -> Target | None:

@@ -13,6 +13,7 @@ from trivium.codecs.java_properties import read
 from trivium.dialects.torchserve.layers import SequenceNames
 from trivium.dialects.torchserve.meter import MeterSettings, MetricsMode
 from trivium.dialects.torchserve.metrics_config import DEFAULTS
+from trivium.protocols.torchserve.config import TorchServeConfig
 from trivium.types.errors import ConfigError, ServeError
 from trivium.types.sources import SourceSetting
 from trivium.types.spec import Origin
@@ -41,7 +42,7 @@ def test_the_defaults_are_on_loopback_with_keys_and_without_the_model_api(tmp_pa
         6553500,
     )
     assert (found.token_seconds, found.may_register, exposure(found)) == (3600, False, "")
-    assert (config.torchserve.no_model_api, config.models.fetch_from) == (True, "")
+    assert (config.own.of(TorchServeConfig).no_model_api, config.models.fetch_from) == (True, "")
     assert found.rules.under["minWorkers"].value == "6"
     assert found.notices == ()
 
@@ -89,7 +90,9 @@ def test_the_defaults_are_on_loopback_with_keys_and_without_the_model_api(tmp_pa
     ],
 )
 def test_options(tmp_path: Path, text: str, group: str, field: str, value: object) -> None:
-    assert getattr(getattr(settled(text, tmp_path).loaded.config, group), field) == value
+    config = settled(text, tmp_path).loaded.config
+    section = config.own.of(TorchServeConfig) if group == "torchserve" else getattr(config, group)
+    assert getattr(section, field) == value
 
 
 def test_rules_of_models(tmp_path: Path) -> None:

@@ -1,16 +1,15 @@
 """What the flags of `tritonserver` come to, and which wishes are refused."""
 
 import logging
-from operator import attrgetter
 from typing import Any
 
 import pytest
 
+from trivium.catalogue import CATALOGUE
 from trivium.cli.tritonserver.errors import CannotStart
 from trivium.cli.tritonserver.flag_table import FLAGS
 from trivium.cli.tritonserver.flags import Flag, FlagKind, Support
 from trivium.cli.tritonserver.settings import CommandSettings, check_start, settle
-from trivium.config.options import OPTIONS
 from trivium.types.errors import ServeError
 
 
@@ -104,9 +103,9 @@ def test_defaults_are_the_originals() -> None:
     ],
 )
 def test_a_flag_sets_a_field(flag: str, value: Any, field: str, is_then: Any) -> None:
-    value_of = attrgetter(f"{OPTIONS[field].group}.{OPTIONS[field].key}")
-    assert value_of(told().config) != is_then
-    assert value_of(told(**{flag: value}).config) == is_then
+    value_of = CATALOGUE.schema.value
+    assert value_of(told().config, field) != is_then
+    assert value_of(told(**{flag: value}).config, field) == is_then
 
 
 SHOWN_ELSEWHERE = {

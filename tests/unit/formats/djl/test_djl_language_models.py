@@ -6,7 +6,7 @@ import pytest
 from tests.harness.djl_folders import HANDLER, make
 from tests.harness.llm_folders import EMPTY_WEIGHTS, GGUF, LLAMA, checkpoint, write
 
-from trivium.app import FORMATS
+from trivium.catalogue import CATALOGUE
 from trivium.dialects.djl.keys import DjlKeyRole
 from trivium.dialects.djl.language_model_keys import LANGUAGE_MODEL
 from trivium.dialects.djl.names import LANGUAGE_MODEL_OPTIONS, OPTION
@@ -118,7 +118,7 @@ def test_a_gguf_in_the_folder(tmp_path: Path) -> None:
 def test_a_bare_folder_among_djls(tmp_path: Path) -> None:
     make(tmp_path, "handled", model_py=HANDLER)
     checkpoint(tmp_path / "bare")
-    form = next(form for form in FORMATS if form.claims(tmp_path))
+    form = next(form for form in CATALOGUE.formats if form.claims(tmp_path))
     reading = form.read(tmp_path, Defaults())
     assert {spec.name: spec.engine for spec in reading.specs} == {"handled": "python-djl", "bare": "hf"}
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from tests.harness.llm_folders import EMPTY_WEIGHTS, GGUF, LLAMA, checkpoint, write
 
-from trivium.app import FORMATS
+from trivium.catalogue import CATALOGUE
 from trivium.formats.huggingface.repository import FORMAT
 from trivium.types.datatype import DataType
 from trivium.types.spec import Defaults, Device, ModelFacts, ModelSpec, TensorSpec
 
 
 def claimed_by(path: Path) -> str:
-    return next((form.name for form in FORMATS if form.claims(path)), "")
+    return next((form.name for form in CATALOGUE.formats if form.claims(path)), "")
 
 
 def specs(path: Path, **defaults: object) -> dict[str, ModelSpec]:

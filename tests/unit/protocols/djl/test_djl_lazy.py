@@ -5,8 +5,9 @@ import re
 import pytest
 
 from trivium.protocols.djl import http
-from trivium.protocols.djl.options import LAZY, LazyRule
+from trivium.protocols.djl.options import LazyRule
 from trivium.types import reasons
+from trivium.types.by_type import ByType
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, InferLazily, Operation, ResponsePart
@@ -22,7 +23,7 @@ def decoded(
 ) -> tuple[Operation, str]:
     """The operation, and what an unknown model is answered with."""
     context = ProtocolContext(
-        as_original=True, may_change=may_change, shared={LAZY: rule} if rule is not None else {}
+        as_original=True, may_change=may_change, states=ByType() if rule is None else ByType(rule)
     )
     protocol = http.make(context)
     named = {name.encode(): value.encode() for name, value in headers.items()}

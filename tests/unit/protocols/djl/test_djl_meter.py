@@ -4,8 +4,10 @@ import pytest
 
 from trivium.dialects.djl.error_rate_policy import ErrorKind, ErrorRate
 from trivium.protocols.djl import grpc, http
+from trivium.protocols.djl.config import DjlConfig
 from trivium.protocols.djl.meter import DjlMeter, kind_of
 from trivium.types import reasons
+from trivium.types.by_type import ByType
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import WireProtocol
@@ -50,7 +52,7 @@ def answered(status: int) -> ResponsePart:
 
 def test_an_error_on_one_listener_counts_for_the_health_that_each_tells_for_good() -> None:
     """Sharp edge 6: /ping is 503 for good once an error rate is exceeded."""
-    context = ProtocolContext(own={"error_rates": "model=1"})
+    context = ProtocolContext(own=ByType(DjlConfig(error_rates="model=1")))
     inference, management, rpc = http.make(context), http.make(context), grpc.make(context)
 
     def codes() -> list[int]:
@@ -71,7 +73,7 @@ def test_an_error_on_one_listener_counts_for_the_health_that_each_tells_for_good
 
 def test_answers_are_counted_once_by_their_first_part() -> None:
     meter = DjlMeter({ErrorKind.ANY: ErrorRate(0)}, lambda: 0.0)
-    context = ProtocolContext(shared={"djl meter": meter})
+    context = ProtocolContext(states=ByType(meter))
     protocol = http.make(context)
     target = protocol.head(head("/predictions/m"))
     encoder = protocol.decode(head("/predictions/m"), target, Body(b""))[1]

@@ -4,11 +4,14 @@ import re
 
 import pytest
 
-from trivium.app import PROFILES, http_routes
+from trivium.app import Site, http_routes
+from trivium.catalogue import CATALOGUE
 from trivium.config.loading import from_process
 from trivium.protocols.djl import http
+from trivium.protocols.djl.config import DjlConfig
 from trivium.protocols.djl.meter import DjlMeter
 from trivium.protocols.djl.own_metrics import families
+from trivium.types.by_type import ByType
 from trivium.types.errors import Code, ServeError
 from trivium.types.listeners import Role
 from trivium.types.metrics import GpuUse
@@ -85,24 +88,25 @@ def written(protocol: http.WireProtocol, path: str, query: str = "") -> str:
 
 @pytest.mark.parametrize("line", EXPECTED.split("\n")[1:-1])
 def test_each_has_the_originals_name_and_its_first_dimension(line: str) -> None:
-    context = ProtocolContext(own={"prometheus": True}, host="h", shared={"djl meter": answered_meter()})
+    context = ProtocolContext(
+        own=ByType(DjlConfig(prometheus=True)), host="h", states=ByType(answered_meter())
+    )
     said = written(http.make(context), "/server/metrics").split("\n")
     assert line in said
     assert not any(name in one for one in said for name in ("Inference_p90", "Prediction_p99"))
 
 
 def test_a_request_may_name_some() -> None:
-    context = ProtocolContext(own={"prometheus": True}, host="h")
+    context = ProtocolContext(own=ByType(DjlConfig(prometheus=True)), host="h")
     said = written(http.make(context), "/server/metrics", "name[]=WlmError&name[]=QueueTime")
     assert set(re.findall(r"^# TYPE (\w+)", said, re.MULTILINE)) == {"WlmError_total", "QueueTime"}
 
 
 @pytest.mark.parametrize(("profile", "has_them"), [("djl", True), ("native", False), ("torchserve", False)])
 def test_the_servers_metrics_have_them_where_it_stands_in_for_djls(profile: str, has_them: bool) -> None:
-    config = from_process(None, {"profile": profile}).config
-    listener = next(each for each in PROFILES[profile].listeners if each.role is Role.INFERENCE)
-    shared: dict[str, object] = {}
-    owners, fallback = http_routes(listener, config, shared=shared)
+    config = from_process(CATALOGUE.schema, None, {"profile": profile}).config
+    listener = next(each for each in CATALOGUE.profiles[profile].listeners if each.role is Role.INFERENCE)
+    owners, fallback = http_routes(Site(CATALOGUE, config), listener)
     djl = owners.get("predictions", fallback)
     if profile == "djl":
         head = Head("POST", "/predictions/m", "", {})

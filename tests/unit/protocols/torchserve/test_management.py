@@ -9,10 +9,12 @@ import pytest
 from tests.harness.virtual_models import make_spec
 
 from trivium.dialects.torchserve.model_urls import ModelStore
+from trivium.protocols.torchserve.config import TorchServeConfig
 from trivium.protocols.torchserve.http import TorchServeHttp
 from trivium.protocols.torchserve.management_options import ManagementOptions, management_options
 from trivium.types import reasons
 from trivium.types.access import AccessScope
+from trivium.types.by_type import ByType
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.findings import Finding, Severity
@@ -621,10 +623,10 @@ def test_reading_needs_less_than_changing() -> None:
 
 
 def test_options_come_from_the_operator() -> None:
-    own = {"model_store": "/s", "allowed_urls": "file://.*", "default_workers": 2, "no_model_api": True}
+    own = ByType(TorchServeConfig("/s", "file://.*", 2, True))
     found = management_options(ProtocolContext(own=own, as_original=True, may_change=False))
     assert (found.store.folder, found.workers, found.registers) == ("/s", 2, False)
     assert (found.may_change, found.exact) == (False, True)
     assert found.store.place("file:///x/m.mar") == "/x/m.mar"
     with pytest.raises(ServeError):
-        management_options(ProtocolContext(own={"allowed_urls": "("}))
+        management_options(ProtocolContext(own=ByType(TorchServeConfig(allowed_urls="("))))

@@ -5,8 +5,9 @@ import json
 
 import pytest
 
-from trivium.dialects.torchserve.tokens import SHARED, TokenPurpose, Tokens
+from trivium.dialects.torchserve.tokens import TokenPurpose, Tokens
 from trivium.protocols.torchserve.http import make
+from trivium.types.by_type import ByType
 from trivium.types.errors import ServeError
 from trivium.types.listeners import Role
 from trivium.types.operations import Live, Readiness, ResponsePart
@@ -24,7 +25,7 @@ def tokens(written: list[bytes]) -> Tokens:
 def test_the_key_that_the_query_names_is_another_one_then() -> None:
     written = list[bytes]()
     held = tokens(written)
-    wire = make(ProtocolContext(roles=MANAGED, shared={SHARED: held}))
+    wire = make(ProtocolContext(roles=MANAGED, states=ByType(held)))
     for kind in (TokenPurpose.INFERENCE, TokenPurpose.MANAGEMENT):
         head = Head("GET", "/token", f"type={kind.value}", {})
         operation, encoder = wire.decode(head, wire.head(head), Body(b""))
@@ -39,7 +40,7 @@ def test_the_key_that_the_query_names_is_another_one_then() -> None:
 @pytest.mark.parametrize("query", ["", "type=", "type=API", "type=other", "a=b&" * 20, "type=inference;x"])
 def test_a_key_that_there_is_not_is_refused_and_nothing_changes(query: str) -> None:
     written = list[bytes]()
-    wire = make(ProtocolContext(roles=MANAGED, shared={SHARED: tokens(written)}))
+    wire = make(ProtocolContext(roles=MANAGED, states=ByType(tokens(written))))
     head = Head("GET", "/token", query, {})
     with pytest.raises(ServeError, match="Token Authentication failed") as caught:
         wire.decode(head, wire.head(head), Body(b""))
@@ -50,7 +51,7 @@ def test_a_key_that_there_is_not_is_refused_and_nothing_changes(query: str) -> N
 def test_without_keys_and_on_the_port_of_inference_there_is_no_such_path() -> None:
     for context in (
         ProtocolContext(roles=MANAGED),
-        ProtocolContext(roles=frozenset({Role.INFERENCE}), shared={SHARED: tokens([])}),
+        ProtocolContext(roles=frozenset({Role.INFERENCE}), states=ByType(tokens([]))),
     ):
         with pytest.raises(ServeError, match="route"):
             make(context).head(Head("GET", "/token", "type=inference", {}))

@@ -3,9 +3,10 @@
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from trivium.dialects.torchserve.meter import SHARED, MeterSettings, MetricsMode, TorchServeMeter
+from trivium.dialects.torchserve.meter import MeterSettings, MetricsMode, TorchServeMeter
 from trivium.dialects.torchserve.metrics_config import DEFAULTS, DeclaredMetric, MetricsDeclarations
 from trivium.protocols.torchserve.metrics import exposed, make
+from trivium.types.by_type import ByType
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Readiness, ResponsePart
 from trivium.types.protocol_context import ProtocolContext
@@ -25,7 +26,7 @@ def metered() -> TorchServeMeter:
 
 
 def ask(meter: TorchServeMeter, path: str = "/metrics", query: str = "", method: str = "GET") -> str:
-    protocol = make(ProtocolContext(shared={SHARED: meter}))
+    protocol = make(ProtocolContext(states=ByType(meter)))
     head = Head(method, path, query, {})
     _, encoder = protocol.decode(head, protocol.head(head), Body(b""))
     answer = encoder.encode(ResponsePart(answer=Readiness(True)))
@@ -87,7 +88,7 @@ def test_any_method_and_anything_behind_the_path(method: str) -> None:
 
 
 def test_other_paths_and_queries_without_end_are_refused() -> None:
-    protocol = make(ProtocolContext(shared={SHARED: metered()}))
+    protocol = make(ProtocolContext(states=ByType(metered())))
     for path in ("/", "", "/metric", "/v1/metrics"):
         with pytest.raises(ServeError) as caught:
             protocol.head(Head("GET", path, "", {}))

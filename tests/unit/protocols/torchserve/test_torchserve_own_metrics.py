@@ -2,16 +2,18 @@
 
 import pytest
 
-from trivium.app import PROFILES, http_routes
+from trivium.app import Site, http_routes
+from trivium.catalogue import CATALOGUE
 from trivium.config.loading import from_process
-from trivium.dialects.torchserve.meter import SHARED, MeterSettings, TorchServeMeter
+from trivium.dialects.torchserve.meter import MeterSettings, TorchServeMeter
 from trivium.dialects.torchserve.metrics_config import DEFAULTS
 from trivium.protocols.torchserve.own_metrics import families
+from trivium.types.by_type import ByType
 from trivium.types.errors import Code, ServeError
 from trivium.types.metrics import DiskUse, GpuUse, MachineUse
 from trivium.types.operations import ResponsePart
 from trivium.types.payload import Raw, RawPart
-from trivium.types.protocol_context import answer_counts
+from trivium.types.protocol_context import AnswerCounts
 from trivium.types.statistics import Duration, MetricsReport, VersionMetrics, VersionStatistics
 from trivium.types.wire import Body, Head
 
@@ -76,10 +78,10 @@ def test_what_is_not_measured_is_not_there() -> None:
     assert found == {"Requests2XX", "Requests4XX", "Requests5XX"}
 
 
-def routes(profile: str, shared: dict[str, object], **options: object) -> dict[str, str]:
-    config = from_process(None, {"profile": profile, **options}).config
-    listener = PROFILES[profile].listeners[0]
-    protocols, _ = http_routes(listener, config, shared=shared)
+def routes(profile: str, states: ByType, **options: object) -> dict[str, str]:
+    config = from_process(CATALOGUE.schema, None, {"profile": profile, **options}).config
+    listener = CATALOGUE.profiles[profile].listeners[0]
+    protocols, _ = http_routes(Site(CATALOGUE, config, states=states), listener)
     ask = Head("POST", "/predictions/m", "", {})
     predictions = protocols["predictions"]
     _, encoder = predictions.decode(ask, predictions.head(ask), Body(b"x"))
@@ -99,9 +101,9 @@ def routes(profile: str, shared: dict[str, object], **options: object) -> dict[s
 
 
 def test_they_stand_with_ours_and_answers_are_counted() -> None:
-    shared: dict[str, object] = {}
-    told = routes("torchserve", shared)
-    assert answer_counts(shared) == [
+    states = ByType()
+    told = routes("torchserve", states)
+    assert states.of(AnswerCounts).by_digit == [
         0,
         0,
         2,
@@ -119,15 +121,13 @@ def test_they_stand_with_ours_and_answers_are_counted() -> None:
 
 @pytest.mark.parametrize(("profile", "options"), [("djl", {}), ("native", {})])
 def test_elsewhere_they_are_not_there_and_nobody_counts(profile: str, options: dict[str, object]) -> None:
-    shared: dict[str, object] = {}
-    told = routes(profile, shared, **options)
-    assert not any(answer_counts(shared))
+    states = ByType()
+    told = routes(profile, states, **options)
+    assert not any(states.of(AnswerCounts).by_digit)
     assert not DEFAULTS.server.keys() & told.keys()
 
 
 def test_a_server_that_keeps_its_own_tells_these_alone() -> None:
-    shared: dict[str, object] = {
-        SHARED: TorchServeMeter(MeterSettings(), "h", lambda: 0.0, lambda line: None, lambda line: None)
-    }
-    assert routes("torchserve-command", shared) == {}
-    assert not any(answer_counts(shared))
+    states = ByType(TorchServeMeter(MeterSettings(), "h", lambda: 0.0, lambda line: None, lambda line: None))
+    assert routes("torchserve-command", states) == {}
+    assert not any(states.of(AnswerCounts).by_digit)

@@ -3,7 +3,7 @@
 Pure. Must not know which options there are, nor who reads them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -101,14 +101,7 @@ def option(
     return field(default=default, metadata={"option": made})
 
 
-def titles(configuration: type) -> Mapping[str, str]:
-    """Find the groups of a configuration, in their order, with the heading of each."""
-    return {each.name: each.metadata["title"] for each in fields(configuration)}
-
-
-def options_of(configuration: type) -> Iterator[Option]:
-    """Find all options of a configuration, group by group."""
-    for outer in fields(configuration):
-        assert isinstance(outer.type, type)
-        for inner in fields(outer.type):
-            yield replace(inner.metadata["option"], group=outer.name, key=inner.name)
+def options_of(group: str, section: type) -> Iterator[Option]:
+    """Find the options of a section of the configuration: a class whose fields `option` made."""
+    for each in fields(section):
+        yield replace(each.metadata["option"], group=group, key=each.name)

@@ -1,0 +1,11 @@
+"""Our own server: it speaks every protocol that there is."""
+
+from trivium.server_record import ServerRecord
+
+SERVER = ServerRecord(
+    name="native",
+    withheld=(
+        *("", "explanations", "token", "api-description", "wfpredict"),
+        *("v1/...:predict", "v1/...:explain", ".../predict"),
+    ),
+)

@@ -1,0 +1,15 @@
+"""NVIDIA Triton Inference Server, as far as it differs from our own."""
+
+from trivium.dialects.triton.trace_text import SPAN_NAMES
+from trivium.server_record import ServerRecord
+
+SERVER = ServerRecord(
+    name="triton",
+    protocols=("v2",),
+    original="v2",
+    presents=("triton", "2.51.0"),
+    takes_any_host=True,
+    trace_files_follow=False,
+    traces_nowhere=True,
+    span_names=SPAN_NAMES,
+)
