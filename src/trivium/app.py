@@ -17,6 +17,7 @@ from trivium.core.models.inspector import ModelInspector
 from trivium.core.server import CoreServices, Server
 from trivium.core.workers.host import program
 from trivium.devices import count_gpus
+from trivium.exporters.trace_files import TraceText
 from trivium.fetchers.gate import gate
 from trivium.frontends.access_log import AnswerLog
 from trivium.frontends.answer_counts import CountedProtocol
@@ -69,6 +70,12 @@ class Catalogue:
     worker: Sequence[str]
     """Commands that ask engines about a model, and that run one, in a process of its own."""
 
+    words: ByType = field(default_factory=ByType)
+    """What servers hand over to protocols, by its class."""
+
+    trace_text: TraceText
+    """Writes traces as the records of a file."""
+
     reserved_regions: tuple[str, ...] = ()
     """Names of shared memory that clients may not use."""
 
@@ -102,7 +109,7 @@ def build(
     traces = tracing.settings(config, record)
     settings = core_config(config, catalogue.version, count_gpus(), traces, catalogue.reserved_regions)
     _check_engines(catalogue.engines, settings.defaults.engine_parameters)
-    guard, exporter = ServerGuard(), tracing.exporter(config, record)
+    guard, exporter = ServerGuard(), tracing.exporter(config, record, catalogue.trace_text)
     host = partial(program, catalogue.worker, os.environ)
     models = config.models
     fetch = gate(catalogue.fetchers, models.fetch_from, models.fetch_bytes, models.fetch_seconds)
@@ -153,7 +160,7 @@ class Site:
         name, version = record.presents or (self.catalogue.name, self.catalogue.version)
         facts = protocol_facts.protocol_context(self.config, name, version)
         not_ready = facts.not_ready if record.not_ready is None else record.not_ready
-        return replace(facts, takes_only=record.takes_only, not_ready=not_ready)
+        return replace(facts, takes_only=record.takes_only, not_ready=not_ready, words=self.catalogue.words)
 
     def on(self, listener: Listener) -> ProtocolContext:
         """Return the facts of one listener. Raises INVALID for options that cannot be used."""

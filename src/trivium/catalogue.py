@@ -21,6 +21,7 @@ from trivium.core.server import Server
 from trivium.dialects.djl.metric_lines import read_metric
 from trivium.dialects.triton.backends import PRIVATE_REGIONS
 from trivium.dialects.triton.call_texts import translate_error
+from trivium.dialects.triton.trace_text import text as trace_text
 from trivium.engines.hf.engine import ENGINE as HF
 from trivium.engines.identity import ENGINE as IDENTITY
 from trivium.engines.onnx.engine import ENGINE as ONNX
@@ -53,8 +54,10 @@ from trivium.servers.torchserve.server import COMMAND as TORCHSERVE_COMMAND
 from trivium.servers.torchserve.server import METERED, OPEN_INFERENCE
 from trivium.servers.torchserve.server import SERVER as TORCHSERVE
 from trivium.servers.triton.server import SERVER as TRITONSERVER
+from trivium.servers.triton.words.v2 import V2
 from trivium.translators.engine import engine_finder
 from trivium.translators.kinds import kinds
+from trivium.types.by_type import ByType
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Engine, Fetcher, Format
 from trivium.types.payload import PayloadKind
@@ -115,6 +118,8 @@ CATALOGUE = Catalogue(
     http=_HTTP,
     rpc=_RPC,
     servers={each.name: each for each in _SERVERS},
+    words=ByType(V2),
+    trace_text=trace_text,
     probe=own_module("trivium.cli.probe"),
     worker=own_module("trivium.cli.worker"),
     reserved_regions=PRIVATE_REGIONS,

@@ -5,7 +5,7 @@ Decides nothing about a request. Files and collectors are the exporters' busines
 
 from trivium.config.options import ServerConfig
 from trivium.exporters.otlp import NAMES, Collector, Spans
-from trivium.exporters.trace_files import TraceFiles
+from trivium.exporters.trace_files import TraceFiles, TraceText
 from trivium.server_record import ServerRecord
 from trivium.types.errors import Code, ServeError
 from trivium.types.tracing import Detail, TraceExporter, TraceSettings
@@ -13,8 +13,10 @@ from trivium.types.tracing import Detail, TraceExporter, TraceSettings
 LEVELS = {"timestamps": Detail.TIMES, "tensors": Detail.TENSORS}
 
 
-def exporter(config: ServerConfig, server: ServerRecord) -> TraceExporter | None:
-    """Open the place that traces go to; None without a place. INVALID for two places, and as the exporters say."""
+def exporter(config: ServerConfig, server: ServerRecord, text: TraceText) -> TraceExporter | None:
+    """Open the place that traces go to, in a file as `text` writes them; None without a place. INVALID for two places,
+    and as the exporters say.
+    """
     options = config.tracing
     if options.file and options.endpoint:
         raise ServeError(
@@ -22,7 +24,7 @@ def exporter(config: ServerConfig, server: ServerRecord) -> TraceExporter | None
             "Traces go to one place: give --trace-file or --trace-endpoint, not both.",
         )
     if options.file:
-        return TraceFiles(options.file, follows=server.trace_files_follow)
+        return TraceFiles(options.file, text, follows=server.trace_files_follow)
     if not options.endpoint:
         return None
     resource = _resource(options.resource)

@@ -26,6 +26,7 @@ from trivium.codecs.protobuf_schema import classes_of
 from trivium.protocols.djl import grpc as djl
 from trivium.protocols.kserve.abilities import KServeOptions
 from trivium.protocols.kserve.grpc import HEALTH, INFER, SERVICE, STREAM_INFER, KServeGrpc
+from trivium.servers.triton.words.v2 import V2
 from trivium.types.errors import Code, ServeError
 from trivium.types.log_settings import LogSettings
 from trivium.types.operations import (
@@ -111,9 +112,13 @@ METHODS = (
 )
 
 KSERVE = RpcSubject(
-    "kserve", lambda: KServeGrpc("trivium", "1.2", KServeOptions(may_change=True)), METHODS, read, error_in
+    "kserve",
+    lambda: KServeGrpc("trivium", "1.2", KServeOptions(may_change=True, original=V2)),
+    METHODS,
+    read,
+    error_in,
 )
-_TRITON = KServeOptions(may_change=True, as_triton=True)
+_TRITON = KServeOptions(may_change=True, original=V2, as_original=True)
 _DJL_MESSAGES = classes_of(
     "contract",
     {

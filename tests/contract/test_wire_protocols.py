@@ -38,6 +38,7 @@ from trivium.protocols.kserve.http import KServeHttp
 from trivium.protocols.openai.http import OpenAiHttp
 from trivium.protocols.prometheus.http import MetricsOptions, PrometheusHttp
 from trivium.protocols.torchserve.http import TorchServeHttp
+from trivium.servers.triton.words.v2 import V2
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import ResponsePart
 from trivium.types.payload import Tensors
@@ -228,12 +229,12 @@ _TORCHSERVE_ROUTES = (
 
 KSERVE = WireSubject(
     "kserve",
-    lambda: KServeHttp("trivium", "1.2", KServeOptions(may_change=True)),
+    lambda: KServeHttp("trivium", "1.2", KServeOptions(may_change=True, original=V2)),
     _KSERVE_ROUTES,
     check_error_object,
     check_event,
 )
-_TRITON = KServeOptions(may_change=True, as_triton=True)
+_TRITON = KServeOptions(may_change=True, original=V2, as_original=True)
 _TRITON_STATUSES = {Code.METHOD: 501, Code.TOO_LARGE: 400, Code.UNSUPPORTED_MEDIA: 400}
 OPENAI = WireSubject(
     "openai",

@@ -10,13 +10,14 @@ from tritonclient.grpc import service_pb2
 from trivium.dialects.triton.large_messages import parse_large, weight
 from trivium.protocols.kserve.abilities import KServeOptions
 from trivium.protocols.kserve.grpc import HEALTH, INFER, SCOPES, STREAM_INFER, KServeGrpc
+from trivium.servers.triton.words.v2 import V2
 from trivium.types.errors import ServeError
 from trivium.types.operations import Infer
 from trivium.types.payload import Tensors
 from trivium.types.wire import RpcCall
 
 PROTOCOLS = tuple(
-    KServeGrpc("fuzz", "1", KServeOptions(may_change=True, as_triton=as_triton))
+    KServeGrpc("fuzz", "1", KServeOptions(may_change=True, original=V2, as_original=as_triton))
     for as_triton in (False, True)
 )
 METHODS = tuple(method for method in SCOPES if method not in (INFER, STREAM_INFER, HEALTH))

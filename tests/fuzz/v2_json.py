@@ -14,6 +14,7 @@ from trivium.protocols.kserve.abilities import KServeOptions
 from trivium.protocols.kserve.http import KServeHttp
 from trivium.protocols.kserve.infer_request import HEADER_LENGTH
 from trivium.protocols.kserve.routes import Verb
+from trivium.servers.triton.words.v2 import V2
 from trivium.types.errors import ServeError
 from trivium.types.operations import Infer
 from trivium.types.payload import Tensors
@@ -21,7 +22,7 @@ from trivium.types.wire import Body, Head, HttpAnswer
 from trivium.types.wire import Target as Route
 
 PROTOCOLS = tuple(
-    KServeHttp("fuzz", "1", KServeOptions(may_change=True, as_triton=as_triton))
+    KServeHttp("fuzz", "1", KServeOptions(may_change=True, original=V2, as_original=as_triton))
     for as_triton in (False, True)
 )
 TOKENS = (

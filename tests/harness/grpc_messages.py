@@ -7,10 +7,11 @@ from tritonclient.grpc import service_pb2
 
 from trivium.protocols.kserve.abilities import KServeOptions
 from trivium.protocols.kserve.grpc import INFER, STREAM_INFER, KServeGrpc
+from trivium.servers.triton.words.v2 import V2
 from trivium.types.operations import Infer
 from trivium.types.wire import RpcCall
 
-PROTOCOL = KServeGrpc("somebody", "1.2", KServeOptions(may_change=True))
+PROTOCOL = KServeGrpc("somebody", "1.2", KServeOptions(may_change=True, original=V2))
 UNARY = RpcCall(INFER)
 STREAM = RpcCall(STREAM_INFER)
 

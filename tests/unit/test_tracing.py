@@ -1,6 +1,7 @@
 import pytest
 
 from trivium.catalogue import configured
+from trivium.dialects.triton.trace_text import text
 from trivium.exporters.otlp import Spans
 from trivium.exporters.trace_files import TraceFiles
 from trivium.servers.native.server import SERVER
@@ -11,12 +12,12 @@ from trivium.types.tracing import Detail, TraceSettings
 
 
 def test_places(tmp_path):
-    assert (exporter(configured(), SERVER), configured().tracing.has_place) == (None, False)
+    assert (exporter(configured(), SERVER, text), configured().tracing.has_place) == (None, False)
     for config, kind in (
         (configured(trace_file=str(tmp_path / "t")), TraceFiles),
         (configured(trace_endpoint="http://127.0.0.1:9", trace_resource="a=b, c=d=e"), Spans),
     ):
-        place = exporter(config, SERVER)
+        place = exporter(config, SERVER, text)
         place.close()
         assert (type(place), config.tracing.has_place) == (kind, True)
     assert place.told["resource"] == "a=b,c=d=e"
@@ -42,7 +43,7 @@ def test_settings():
 def test_refusals(fields, words):
     config = configured(**fields)
     with pytest.raises(ServeError, match=words):
-        assert (exporter(config, SERVER), settings(config, SERVER)) is None
+        assert (exporter(config, SERVER, text), settings(config, SERVER)) is None
 
 
 def test_the_original_may_have_levels_without_a_place():

@@ -1,15 +1,14 @@
-"""Traces in files, in Triton's JSON: one file for all, or numbered ones.
+"""Traces in files, as JSON: one file for all, or numbered ones.
 
 A thread of its own renders and writes, so that a slow disk holds up no request. The file for all is a whole JSON array
 after every write, while the server runs, too. What cannot be written is told in the log, and lost.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from trivium.dialects.triton.trace_text import text
 from trivium.types.errors import Code, ServeError
 from trivium.types.tracing import Trace, Traces
 
@@ -22,12 +21,15 @@ MOST_FILES = 1000
 """Numbered files; what comes beyond them goes into the file for all. Clients may ask for one per request."""
 
 
+TraceText = Callable[[Iterable[Traces]], bytes]
+
+
 class TraceFiles:
     """Implements `TraceExporter`."""
 
-    def __init__(self, path: str, follows: bool) -> None:
-        """`follows`: a client asks for the trace of a request by a trace context. LOAD_FAILED where no file can be
-        written there.
+    def __init__(self, path: str, text: TraceText, follows: bool) -> None:
+        """`text` writes records with commas between. `follows`: a client asks for the trace of a request by a trace
+        context. LOAD_FAILED where no file can be written there.
         """
         folder = Path(path).absolute().parent
         if not folder.is_dir():
@@ -36,6 +38,7 @@ class TraceFiles:
             )
         self.file: str | None = path
         self.follows = follows
+        self._text = text
         self.told: dict[str, str] = {}
         self._path = Path(path)
         self._thread = ThreadPoolExecutor(1, "traces")
@@ -71,9 +74,9 @@ class TraceFiles:
                     _log.warning(
                         "%d numbered files of traces: further ones go into %s", MOST_FILES, self._path
                     )
-                Path(f"{self._path}.{index}").write_bytes(b"[" + text(traces) + b"]")
+                Path(f"{self._path}.{index}").write_bytes(b"[" + self._text(traces) + b"]")
             else:
-                self._append(text(traces))
+                self._append(self._text(traces))
         except OSError as error:
             _log.error("traces are lost, %d requests': %s", len(traces), error)
         except Exception:

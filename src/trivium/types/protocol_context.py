@@ -31,17 +31,17 @@ class ProtocolContext:
     """Facts that the factory of a protocol may use. Name and version are those that clients see.
 
     `roles` are the purposes of the listener: what is for another is not there; `prefixes` are those of the routes that
-    the protocol owns there (None: all that it can). `as_original`: answers have the texts
-    and defaults of the protocol's original server. A probe of what is not ready gets the status `not_ready`, where
-    the protocol has no other. `may_change`: clients may load and unload models and set the log. `regions`: clients'
-    shared memory, which refuses by itself where it is off; `shares_memory`: it is on. Header fields or metadata whose
-    whole name `forwards` matches become parameters. A body that comes compressed may have `max_unpacked_bytes`, all
-    that are held at a time `max_total_unpacked_bytes`. `own` has the options of the protocol's own, by their class, and
-    `states` what is one for all listeners of a server. Requests to generate may have fields that the protocol does not
-    know, unless it `takes_only` its own. `epoch` says the time in seconds of the Unix epoch, `now` that
-    of a clock that only goes on. `restricted_apis` and `restricted_rpcs` are the operator's texts; the protocol reads
-    them. Of the last four three say which optional families of metrics are shown, and `own_metrics` makes further ones
-    in the words of the server that is stood in for.
+    the protocol owns there (None: all that it can). `as_original`: answers have the texts and defaults of the
+    protocol's original server. A probe of what is not ready gets the status `not_ready`, where the protocol has no
+    other. `may_change`: clients may load and unload models and set the log. `regions`: clients' shared memory, which
+    refuses by itself where it is off; `shares_memory`: it is on. Header fields or metadata whose whole name `forwards`
+    matches become parameters. A body that comes compressed may have `max_unpacked_bytes`, all that are held at a time
+    `max_total_unpacked_bytes`. `own` has the options of the protocol's own, by their class, and `states` what is one
+    for all listeners of a server, `words` what servers hand over to it. Requests to generate may have fields that the
+    protocol does not know, unless it `takes_only` its own. `epoch` says the time in seconds of the Unix epoch, `now`
+    that of a clock that only goes on. `restricted_apis` and `restricted_rpcs` are the operator's texts; the protocol
+    reads them. Of the last four three say which optional families of metrics are shown, and `own_metrics` makes further
+    ones in the words of the server that is stood in for.
     """
 
     server_name: str = "trivium"
@@ -61,6 +61,7 @@ class ProtocolContext:
     max_total_unpacked_bytes: int = 2**30
     own: ByType = field(default_factory=ByType)
     states: ByType = field(default_factory=ByType)
+    words: ByType = field(default_factory=ByType)
     takes_only: bool = False
     restricted_apis: str = ""
     restricted_rpcs: str = ""

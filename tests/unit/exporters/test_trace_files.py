@@ -4,6 +4,7 @@ import resource
 
 import pytest
 
+from trivium.dialects.triton.trace_text import text
 from trivium.exporters import trace_files
 from trivium.exporters.trace_files import TraceFiles
 from trivium.types.errors import Code, ServeError
@@ -21,7 +22,7 @@ def numbers(path):
 def test_one_file_for_all_is_whole_after_every_write(tmp_path):
     path = tmp_path / "t.json"
     path.write_text("something old")
-    files = TraceFiles(str(path), follows=True)
+    files = TraceFiles(str(path), text, follows=True)
     assert (files.file, files.follows, path.read_text()) == (str(path), True, "something old")
     written = []
     for number in (1, 2, 3):
@@ -33,7 +34,7 @@ def test_one_file_for_all_is_whole_after_every_write(tmp_path):
 
 
 def test_numbered_files_beside_it(tmp_path):
-    files = TraceFiles(str(tmp_path / "t"), follows=False)
+    files = TraceFiles(str(tmp_path / "t"), text, follows=False)
     files.take([trace(1), trace(2)], True)
     files.take([trace(3)], False)
     files.take([trace(4)], True)
@@ -43,7 +44,7 @@ def test_numbered_files_beside_it(tmp_path):
 
 def test_the_number_of_files_has_an_end(tmp_path, caplog, monkeypatch):
     monkeypatch.setattr(trace_files, "MOST_FILES", 2)
-    files = TraceFiles(str(tmp_path / "t"), follows=False)
+    files = TraceFiles(str(tmp_path / "t"), text, follows=False)
     for number in range(1, 6):
         files.take([trace(number)], True)
     files.close()
@@ -55,7 +56,7 @@ def test_the_number_of_files_has_an_end(tmp_path, caplog, monkeypatch):
 def test_what_cannot_be_written_is_logged(tmp_path, caplog, monkeypatch):
     folder = tmp_path / "gone"
     folder.mkdir()
-    files = TraceFiles(str(folder / "t"), follows=False)
+    files = TraceFiles(str(folder / "t"), text, follows=False)
     folder.rmdir()
     with caplog.at_level(logging.ERROR):
         files.take([trace(1)], False)
@@ -71,7 +72,7 @@ def test_what_cannot_be_written_is_logged(tmp_path, caplog, monkeypatch):
 @pytest.mark.parametrize("room", [0, 1, 40])
 def test_a_full_disk_loses_traces_and_never_the_file(tmp_path, caplog, is_begun, room):
     path = tmp_path / "t"
-    files = TraceFiles(str(path), follows=False)
+    files = TraceFiles(str(path), text, follows=False)
     if is_begun:
         files.take([trace(1)], False)
         files.flush()
@@ -92,5 +93,5 @@ def test_a_full_disk_loses_traces_and_never_the_file(tmp_path, caplog, is_begun,
 
 def test_a_folder_that_is_not_there(tmp_path):
     with pytest.raises(ServeError, match="Make it") as caught:
-        TraceFiles(str(tmp_path / "no" / "t"), follows=False)
+        TraceFiles(str(tmp_path / "no" / "t"), text, follows=False)
     assert caught.value.code is Code.LOAD_FAILED

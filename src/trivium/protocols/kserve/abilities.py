@@ -8,7 +8,10 @@ import re
 import msgspec
 
 from trivium.protocols.kserve.grpc_restricted import RpcRestrictions, parse_rpc_restrictions
+from trivium.protocols.kserve.original import V2Original
 from trivium.protocols.kserve.restricted import Restrictions, parse_restrictions
+from trivium.protocols.kserve.rpc_words import OWN_RPC_ERRORS, RpcErrorTranslator
+from trivium.protocols.kserve.words import OWN_ERRORS, ErrorTranslator
 from trivium.types.interfaces import RegionViews
 from trivium.types.protocol_context import ProtocolContext
 
@@ -28,31 +31,17 @@ EXTENSIONS = (
 )
 """By their names in the protocol, as `GET /v2` lists them; shared memory comes on top where it is on."""
 
-TRITON_EXTENSIONS = (
-    "classification",
-    "sequence",
-    "model_repository",
-    "model_repository(unload_dependents)",
-    "schedule_policy",
-    "model_configuration",
-    "system_shared_memory",
-    "cuda_shared_memory",
-    "binary_tensor_data",
-    "parameters",
-    "statistics",
-    "trace",
-    "logging",
-)
-"""As Triton lists them (spec sheet `triton`, section 4.2), whether there is a GPU or not."""
+_SHARED_MEMORY = "system_shared_memory"
+_NOBODY = V2Original()
 
 
 class KServeOptions(msgspec.Struct, frozen=True):
     """`may_change`: models may be loaded and unloaded, and the log set. `regions`: clients' shared memory, which
-    refuses by itself where it is switched off; `shares_memory`: it is on, and told of. `forwards`: header fields
-    whose whole name it matches become parameters. A body that comes compressed may have `most_unpacked` bytes, all
-    that are held at a time `most_unpacked_together`. What `restricted` and `restricted_rpcs` name is served to who
-    has the key alone: over HTTP to them also what `may_change` would keep from them.
-    `as_triton`: errors have Triton's texts and statuses. A probe of what is not ready gets the status `not_ready`.
+    refuses by itself where it is switched off; `shares_memory`: it is on, and told of. `forwards`: header fields whose
+    whole name it matches become parameters. A body that comes compressed may have `most_unpacked` bytes, all that are
+    held at a time `most_unpacked_together`. What `restricted` and `restricted_rpcs` name is served to who has the key
+    alone: over HTTP to them also what `may_change` would keep from them. What comes from the `original` is its own;
+    `as_original`: errors have its texts and statuses, too. A probe of what is not ready gets the status `not_ready`.
     """
 
     may_change: bool = False
@@ -63,16 +52,27 @@ class KServeOptions(msgspec.Struct, frozen=True):
     most_unpacked_together: int = 2**30
     restricted: Restrictions = {}
     restricted_rpcs: RpcRestrictions = {}
-    as_triton: bool = False
+    original: V2Original = _NOBODY
+    as_original: bool = False
     not_ready: int = 400
 
     @property
     def extensions(self) -> tuple[str, ...]:
-        """Those that are served; in Triton's words all that it lists, but for shared memory that is off."""
-        if self.as_triton:
-            off = () if self.shares_memory else ("system_shared_memory",)
-            return tuple(name for name in TRITON_EXTENSIONS if name not in off)
-        return (*EXTENSIONS, "system_shared_memory") if self.shares_memory else EXTENSIONS
+        """Those that are served; as the original all that it lists, but for shared memory that is off."""
+        if self.as_original:
+            off = () if self.shares_memory else (_SHARED_MEMORY,)
+            return tuple(name for name in self.original.extensions if name not in off)
+        return (*EXTENSIONS, _SHARED_MEMORY) if self.shares_memory else EXTENSIONS
+
+    @property
+    def words(self) -> ErrorTranslator:
+        """Return whose words errors have over HTTP."""
+        return self.original.errors if self.as_original else OWN_ERRORS
+
+    @property
+    def rpc_words(self) -> RpcErrorTranslator:
+        """Return whose words errors have over gRPC."""
+        return self.original.rpc_errors if self.as_original else OWN_RPC_ERRORS
 
 
 def make_options(context: ProtocolContext) -> KServeOptions:
@@ -86,6 +86,7 @@ def make_options(context: ProtocolContext) -> KServeOptions:
         most_unpacked_together=context.max_total_unpacked_bytes,
         restricted=parse_restrictions(context.restricted_apis),
         restricted_rpcs=parse_rpc_restrictions(context.restricted_rpcs),
-        as_triton=context.as_original,
+        original=context.words.find(V2Original) or _NOBODY,
+        as_original=context.as_original,
         not_ready=context.not_ready,
     )

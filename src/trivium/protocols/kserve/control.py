@@ -87,8 +87,8 @@ def _setting(target: Target, body: Body, abilities: KServeOptions) -> Operation:
     if target.takes_body:
         _check_may_change(target, abilities)
     if target.verb == Verb.LOG_SETTINGS:
-        return LogControl(read_log_change(fields, abilities.as_triton))
-    return TraceControl(target.model, read_json(fields, abilities.as_triton))
+        return LogControl(read_log_change(fields, abilities.as_original))
+    return TraceControl(target.model, read_json(fields, abilities.as_original))
 
 
 def _check_may_change(target: Target, abilities: KServeOptions) -> None:

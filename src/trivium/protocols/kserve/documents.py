@@ -1,7 +1,7 @@
 """The answers of the read routes as JSON: health, metadata, configuration, statistics, the index of models.
 
-Source: spec sheet `triton`, sections 4.2, 4.9 and 6.1. What only the dialect of Triton knows (a model's
-platform, its configuration in that form) is asked of it.
+Source: spec sheet `triton`, sections 4.2, 4.9 and 6.1. What only the protocol's
+original knows (a model's platform, its configuration in that form) is asked of it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,9 +9,9 @@ from typing import assert_never
 
 import msgspec
 
-from trivium.dialects.triton.description import config_json, platform_of
 from trivium.dialects.triton.index_states import INDEX_STATES
 from trivium.protocols.kserve.errors import json_answer, refuse
+from trivium.protocols.kserve.original import NO_DOCUMENTS, ModelDocuments
 from trivium.protocols.kserve.routes import Verb
 from trivium.protocols.kserve.settings import log_document
 from trivium.protocols.kserve.trace_settings import trace_document
@@ -67,6 +67,7 @@ class DocumentEncoder(msgspec.Struct, frozen=True):
     words: ErrorTranslator = OWN_ERRORS
     refusal: ServeError | None = None
     not_ready: int = 400
+    models: ModelDocuments = NO_DOCUMENTS
 
     def encode(self, part: ResponsePart) -> HttpAnswer:
         """The document, or the error. Never raises."""
@@ -107,8 +108,8 @@ class DocumentEncoder(msgspec.Struct, frozen=True):
                 return _json(self.identity)
             case ModelDescription():
                 if self.target.verb == Verb.CONFIG:
-                    return json_answer(200, config_json(answer.spec))
-                return _json(_metadata(answer))
+                    return json_answer(200, self.models.config_json(answer.spec))
+                return _json(_metadata(answer, self.models.platform(answer.spec)))
             case StatisticsReport():
                 return _json({"model_stats": [_statistics(version) for version in answer.versions]})
             case RegionListing():
@@ -140,12 +141,12 @@ def _json(document: object) -> HttpAnswer:
     return json_answer(200, msgspec.json.encode(document))
 
 
-def _metadata(answer: ModelDescription) -> dict[str, object]:
+def _metadata(answer: ModelDescription, platform: str) -> dict[str, object]:
     spec = answer.spec
     return {
         "name": spec.name,
         "versions": answer.versions,
-        "platform": platform_of(spec),
+        "platform": platform,
         "inputs": _tensors(spec, spec.inputs),
         "outputs": _tensors(spec, spec.outputs),
     }

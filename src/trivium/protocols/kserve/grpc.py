@@ -6,6 +6,7 @@ of grpcio, and no model; an operation's own meaning is the core's.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import cast
 
 import msgspec
@@ -20,8 +21,9 @@ from trivium.protocols.kserve.grpc_errors import StreamRefusal, refuse
 from trivium.protocols.kserve.grpc_infer_answer import Layout, StreamEncoder, UnaryEncoder, refuse_in_stream
 from trivium.protocols.kserve.grpc_infer_request import decode_infer
 from trivium.protocols.kserve.grpc_restricted import WithoutKey, check_rpc_key
+from trivium.protocols.kserve.original import ModelDocuments
 from trivium.protocols.kserve.parameters import RESERVED
-from trivium.protocols.kserve.rpc_words import OWN_RPC_ERRORS, RpcErrorTranslator, TritonRpcErrors
+from trivium.protocols.kserve.rpc_words import OWN_RPC_ERRORS, RpcErrorTranslator
 from trivium.types import reasons
 from trivium.types.access import AccessScope
 from trivium.types.error_info import ErrorInfo
@@ -123,13 +125,14 @@ class KServeGrpc:
             extensions=list(abilities.extensions),
         )
         self._abilities = abilities
-        self._words: RpcErrorTranslator = TritonRpcErrors() if abilities.as_triton else OWN_RPC_ERRORS
+        self._words = abilities.rpc_words
+        models = abilities.original.documents
         self._readers: Mapping[str, Callable[[bytes], Reading]] = {
             HEALTH: lambda data: (Live(), documents.health),
             SERVICE + "ServerMetadata": lambda data: (Describe(), lambda answer: metadata),
-            **{SERVICE + name: reader for name, reader in {**_READERS, **readers(abilities)}.items()},
+            **{SERVICE + name: reader for name, reader in {**_readers(models), **readers(abilities)}.items()},
         }
-        if abilities.as_triton:
+        if abilities.as_original:
             self._readers = {**self._readers, SERVICE + "ModelReady": _ready_of_number}
 
     def kind(self, method: str) -> RpcKind:
@@ -251,12 +254,13 @@ def _statistics(data: bytes) -> Reading:
     return Statistics(request.name, request.version), documents.statistics
 
 
-_READERS: Mapping[str, Callable[[bytes], Reading]] = {
-    "ServerLive": lambda data: (Live(), documents.live),
-    "ServerReady": lambda data: (Ready(), documents.server_ready),
-    "ModelReady": _ready,
-    "ModelMetadata": _describe("ModelMetadataRequest", documents.model_metadata),
-    "ModelConfig": _describe("ModelConfigRequest", documents.model_config),
-    "ModelStatistics": _statistics,
-}
-"""RPC that reads -> what reads its request."""
+def _readers(models: ModelDocuments) -> Mapping[str, Callable[[bytes], Reading]]:
+    """Return what reads the request of each RPC that reads."""
+    return {
+        "ServerLive": lambda data: (Live(), documents.live),
+        "ServerReady": lambda data: (Ready(), documents.server_ready),
+        "ModelReady": _ready,
+        "ModelMetadata": _describe("ModelMetadataRequest", partial(documents.model_metadata, models)),
+        "ModelConfig": _describe("ModelConfigRequest", partial(documents.model_config, models)),
+        "ModelStatistics": _statistics,
+    }

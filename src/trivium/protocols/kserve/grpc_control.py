@@ -160,7 +160,7 @@ def _trace(data: bytes, abilities: KServeOptions) -> Reading:
         _check_may_change(abilities)
     settings = {key: list(setting.value) for key, setting in request.settings.items()}
     try:
-        change = read_rpc(settings, abilities.as_triton)
+        change = read_rpc(settings, abilities.as_original)
     except ServeError as error:
         if not request.model_name:
             raise
@@ -182,7 +182,7 @@ def _log(data: bytes, abilities: KServeOptions) -> Reading:
     settings: Mapping[str, Parameter] = request.settings
     if settings:
         _check_may_change(abilities)
-    change = read_log_change(values_of(settings), abilities.as_triton)
+    change = read_log_change(values_of(settings), abilities.as_original)
     return LogControl(change), documents.log_settings
 
 

@@ -10,9 +10,9 @@ from typing import cast
 
 from google.protobuf.message import Message
 
-from trivium.dialects.triton.description import config_bytes, platform_of
 from trivium.dialects.triton.index_states import INDEX_STATES
 from trivium.dialects.triton.service_messages import LogSettingsMessage, TraceSettingsMessage, new
+from trivium.protocols.kserve.original import ModelDocuments
 from trivium.protocols.kserve.settings import log_document
 from trivium.protocols.kserve.trace_settings import trace_document
 from trivium.types.operations import (
@@ -56,7 +56,7 @@ def model_ready(answer: Answer) -> Message:
     return new("ModelReadyResponse", ready=answer.ready)
 
 
-def model_metadata(answer: Answer) -> Message:
+def model_metadata(models: ModelDocuments, answer: Answer) -> Message:
     """Names, datatypes and shapes; a batch dimension is -1."""
     assert isinstance(answer, ModelDescription)
     spec = answer.spec
@@ -64,17 +64,17 @@ def model_metadata(answer: Answer) -> Message:
         "ModelMetadataResponse",
         name=spec.name,
         versions=list(answer.versions),
-        platform=platform_of(spec),
+        platform=models.platform(spec),
         inputs=_tensors(spec, spec.inputs),
         outputs=_tensors(spec, spec.outputs),
     )
 
 
-def model_config(answer: Answer) -> Message:
+def model_config(models: ModelDocuments, answer: Answer) -> Message:
     """The configuration as completed."""
     assert isinstance(answer, ModelDescription)
     response = new("ModelConfigResponse")
-    response.config.MergeFromString(config_bytes(answer.spec))  # type: ignore[attr-defined]
+    response.config.MergeFromString(models.config_bytes(answer.spec))  # type: ignore[attr-defined]
     return response
 
 

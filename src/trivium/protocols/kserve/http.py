@@ -32,7 +32,6 @@ from trivium.protocols.kserve.placement import Form
 from trivium.protocols.kserve.restricted import check_key
 from trivium.protocols.kserve.routes import ENDPOINTS as ENDPOINTS
 from trivium.protocols.kserve.routes import Verb, find_target
-from trivium.protocols.kserve.words import OWN_ERRORS, ErrorTranslator, TritonErrors
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError, anew, frameless
 from trivium.types.interfaces import Encoder, WireProtocol
@@ -68,7 +67,8 @@ class KServeHttp:
         self._inflater = Inflater(abilities.most_unpacked, abilities.most_unpacked_together)
         self._known = KnownHeaders(self._encoder_of)
         self._answers = KnownAnswers()
-        self._words: ErrorTranslator = TritonErrors() if abilities.as_triton else OWN_ERRORS
+        self._words = abilities.words
+        self._models = abilities.original.documents
 
     def head(self, head: Head) -> Target:
         """The route, by `routes.find_target`. NOT_FOUND, METHOD, INVALID for a name that is no UTF-8, or a status of
@@ -145,7 +145,8 @@ class KServeHttp:
         if verb == Verb.GENERATE_STREAM:
             operation = self._forwarded(head, decode_generate(target, body))
             return operation, GenerateStreamEncoder(operation.id, self._words, operation.model)
-        document = DocumentEncoder(target, self._identity, self._words, not_ready=self._abilities.not_ready)
+        not_ready = self._abilities.not_ready
+        document = DocumentEncoder(target, self._identity, self._words, None, not_ready, self._models)
         if verb in _READS:
             return _read(target), document
         return decode_control(target, body, self._abilities), document

@@ -13,8 +13,11 @@ from trivium.protocols.kserve.grpc import SERVICE, KServeGrpc
 from trivium.protocols.kserve.grpc_errors import StreamRefusal, status_of
 from trivium.protocols.kserve.http import KServeHttp
 from trivium.protocols.kserve.routes import Verb
-from trivium.protocols.kserve.rpc_words import OWN_RPC_ERRORS, TritonRpcErrors
-from trivium.protocols.kserve.words import OWN_ERRORS, TritonErrors, id_in
+from trivium.protocols.kserve.rpc_words import OWN_RPC_ERRORS
+from trivium.protocols.kserve.words import OWN_ERRORS
+from trivium.servers.triton.words.http_errors import TritonErrors, id_in
+from trivium.servers.triton.words.rpc_errors import TritonRpcErrors
+from trivium.servers.triton.words.v2 import V2
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
@@ -22,7 +25,7 @@ from trivium.types.operations import ResponsePart
 from trivium.types.wire import Body, Head, RpcCall, Target
 
 WORDS = TritonErrors()
-PROTOCOL = KServeHttp("triton", "2.51.0", KServeOptions(may_change=True, as_triton=True))
+PROTOCOL = KServeHttp("triton", "2.51.0", KServeOptions(may_change=True, original=V2, as_original=True))
 POLL = "failed to poll from model repository"
 PLAIN, JSON, EVENTS = b"text/plain", b"application/json", b"text/event-stream"
 
@@ -332,7 +335,7 @@ def test_over_grpc(error, method, told):
 
 
 def test_a_refusal_of_a_stream_names_model_and_request():
-    protocol = KServeGrpc("triton", "2.51.0", KServeOptions(as_triton=True))
+    protocol = KServeGrpc("triton", "2.51.0", KServeOptions(original=V2, as_original=True))
     error = StreamRefusal(_error(Code.INVALID, request_reasons.NO_DATA, input="x"), "a", "m")
     answer = protocol.refuse(RpcCall(SERVICE + "ModelStreamInfer"), error)
     assert b"unable to find data for input tensor 'x' for model 'm' in request." in (answer.message or b"")
@@ -347,7 +350,9 @@ def test_a_model_is_blamed_for_what_nobody_refused_before():
 
 
 def test_extensions_are_those_of_the_original():
-    alone = KServeOptions(as_triton=True)
+    alone = KServeOptions(original=V2, as_original=True)
     assert alone.extensions[:2] == ("classification", "sequence")
     assert "system_shared_memory" not in alone.extensions
-    assert "system_shared_memory" in KServeOptions(as_triton=True, shares_memory=True).extensions
+    assert (
+        "system_shared_memory" in KServeOptions(original=V2, as_original=True, shares_memory=True).extensions
+    )
