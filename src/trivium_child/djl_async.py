@@ -9,7 +9,7 @@ import traceback
 from typing import Any, Optional
 
 from trivium_child.adapter import Host, Send, Setup
-from trivium_child.djl import METHODS, DjlAdapter, failure_of, guarded, opening, pieces_of, words_of
+from trivium_child.djl_handler import METHODS, DjlAdapter, failure_of, guarded, opening, pieces_of, words_of
 from trivium_child.djl_request import show, single
 from trivium_child.djl_result import closing, content_type_of, piece_of, whole
 from trivium_child.tasks import on_own_loop

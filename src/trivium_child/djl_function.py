@@ -12,8 +12,8 @@ import uuid
 from typing import Any, Dict, List, Union
 
 from trivium_child.adapter import Adapter, Setup
-from trivium_child.djl import FUNCTION, failure_of
 from trivium_child.djl_entry import function_of, load_entry
+from trivium_child.djl_handler import failure_of
 from trivium_child.djl_request import shown, single
 from trivium_child.djl_result import whole
 from trivium_child.values import Failure, Item, Listed, Outcome, Part, Raw, Whole
@@ -21,6 +21,10 @@ from trivium_child.values import Failure, Item, Listed, Outcome, Part, Raw, Whol
 _JSON, _TEXT = "application/json", "text/plain"
 _NO_CONTENT = 204
 _FAILED = 424
+
+
+FUNCTION = "workflow_function"
+"""The setting that makes of a handler a function of a workflow; its value is what it is configured with."""
 
 
 class DjlFunctionAdapter(Adapter):

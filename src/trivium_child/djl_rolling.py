@@ -10,10 +10,10 @@ import random
 from typing import Any, Dict, Optional
 
 from trivium_child.adapter import Host, Setup, Step
-from trivium_child.djl import METHODS, DjlAdapter, guarded
+from trivium_child.djl_handler import METHODS, DjlAdapter, guarded
 from trivium_child.djl_request import Shown, batched, show
 from trivium_child.djl_result import content_type_of, item_of
-from trivium_child.values import END, Failure, Item, Part, Raw
+from trivium_child.values import END, Failure, Item, Part, Raw, frameless
 
 _FAILED = 424
 _BATCH_FAILED = "Batch inference failed"
@@ -92,7 +92,7 @@ class RollingDjlAdapter(DjlAdapter):
         try:
             texts = item_of(value)
         except Failure as failure:
-            self._end(running, failure)
+            self._end(running, frameless(failure))
             return
         if "code" in texts:
             self._end(running, _refusal(texts))

@@ -8,7 +8,7 @@ import traceback
 from typing import Any, List
 
 from trivium_child.adapter import Adapter
-from trivium_child.values import Failure, Item
+from trivium_child.values import Failure, Item, frameless
 
 ENDS_PROCESS = (SystemExit, KeyboardInterrupt)
 """What user code may raise to end its process, as it would anywhere else: the server hears of that, and starts another.
@@ -26,11 +26,11 @@ def outcomes_of(adapter: Adapter, items: List[Item]) -> List[Any]:
             )
         return outcomes
     except Failure as failure:
-        return [failure] * len(items)
+        return [frameless(failure)] * len(items)
     except ENDS_PROCESS:
         raise
     except MemoryError as error:
-        return [Failure("The model ran out of memory. %s" % _words(error), "out of memory")] * len(items)
+        return [Failure("The model ran out of memory. %s" % words_of(error), "out of memory")] * len(items)
     except BaseException as error:  # what asyncio raises for a cancellation is no Exception
         return [fault(error)] * len(items)
 
@@ -41,10 +41,10 @@ def fault(error: BaseException) -> Failure:
         traceback.print_exception(type(error), error, error.__traceback__)
     where = traceback.extract_tb(error.__traceback__)
     place = " (%s, line %s)" % (where[-1].filename, where[-1].lineno) if where else ""
-    return Failure("The model raised %s: %s%s" % (type(error).__name__, _words(error), place))
+    return Failure("The model raised %s: %s%s" % (type(error).__name__, words_of(error), place))
 
 
-def _words(error: BaseException) -> str:
+def words_of(error: BaseException) -> str:
     """Return what the exception says of itself, if it can."""
     try:
         return str(error)

@@ -48,9 +48,9 @@ def serve(arguments: List[str], choose: Callable[[Dict[str, Any]], MakeAdapter])
     try:
         adapter = _make(told, choose, runtime)
     except SystemExit as error:
-        _leave(_status(error))
+        _leave(status_of(error))
     except BaseException as error:
-        runtime.refuse(_words(error), error.code if isinstance(error, Failure) else "load failed")
+        runtime.refuse(words_of(error), error.code if isinstance(error, Failure) else "load failed")
         _leave(1)
     gc.collect()
     gc.freeze()  # what has been loaded stays: later collections need not look at it
@@ -58,7 +58,7 @@ def serve(arguments: List[str], choose: Callable[[Dict[str, Any]], MakeAdapter])
     try:
         runtime.run(adapter)
     except SystemExit as error:
-        _leave(_status(error))
+        _leave(status_of(error))
     except BaseException:
         with contextlib.suppress(Exception):
             traceback.print_exc()
@@ -68,7 +68,7 @@ def serve(arguments: List[str], choose: Callable[[Dict[str, Any]], MakeAdapter])
     _leave(0)
 
 
-def _status(error: SystemExit) -> int:
+def status_of(error: SystemExit) -> int:
     """Return the exit status as the interpreter would: text is printed, and means 1."""
     if error.code is None or isinstance(error.code, int):
         return (error.code or 0) & 0xFF
@@ -103,7 +103,7 @@ def _make(told: Dict[str, Any], choose: Callable[[Dict[str, Any]], MakeAdapter],
     return choose(told)(Setup(told), runtime.host)
 
 
-def _words(error: BaseException) -> str:
+def words_of(error: BaseException) -> str:
     """Return what kept the model from loading: the error and its place first, then how it came to that."""
     if isinstance(error, Failure):
         return error.message

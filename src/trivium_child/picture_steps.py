@@ -58,7 +58,7 @@ def open_picture(data: Any, mode: str = "RGB", most_pixels: int = MOST_PIXELS) -
             return _with_mode(picture, mode)
         except Exception as error:
             raise ValueError(
-                "the %s picture cannot be decoded: %s" % (picture.format, _said(error))
+                "the %s picture cannot be decoded: %s" % (picture.format, words_of(error))
             ) from error
 
 
@@ -261,12 +261,12 @@ def _opened(data: Any) -> Picture:
     except Image.DecompressionBombError as error:
         raise ValueError("the picture has too many pixels: %s" % error) from error
     except Exception as error:  # whatever a decoder raises about bytes that it does not understand
-        why = "" if isinstance(error, UnidentifiedImageError) else ": %s" % _said(error)
+        why = "" if isinstance(error, UnidentifiedImageError) else ": %s" % words_of(error)
         raise ValueError(
             "%d bytes that begin with %r are no picture that can be read (%s)%s"
             % (len(data), bytes(data[:8]), ", ".join(FORMATS), why)
         ) from error
 
 
-def _said(error: Exception) -> str:
+def words_of(error: Exception) -> str:
     return str(error)[:200] or type(error).__name__

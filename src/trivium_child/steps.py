@@ -13,7 +13,7 @@ from trivium_child.adapter import Adapter, Step
 from trivium_child.faults import ENDS_PROCESS, fault
 from trivium_child.intake import FrameReader
 from trivium_child.parts import CANCELLED, Parts
-from trivium_child.values import Failure, Item
+from trivium_child.values import Failure, Item, frameless
 from trivium_child.writer import Writer
 
 LAG = 0.05
@@ -105,7 +105,7 @@ class Steps:
                 try:
                     self._adapter.add(item)
                 except Failure as failure:
-                    self._parts.send(item, failure, True, None)
+                    self._parts.send(item, frameless(failure), True, None)
                 except ENDS_PROCESS:
                     raise
                 except BaseException as error:
@@ -131,7 +131,7 @@ class Steps:
             self._faults += 1
             if self._faults == MOST_FAULTS:
                 raise
-            self._failed(error if isinstance(error, Failure) else fault(error))
+            self._failed(frameless(error) if isinstance(error, Failure) else fault(error))
         else:
             if step is None:
                 return False

@@ -14,7 +14,7 @@ from trivium_child import frames
 from trivium_child.adapter import Adapter, Setup
 from trivium_child.faults import ENDS_PROCESS, fault
 from trivium_child.parts import CANCELLED, Parts
-from trivium_child.values import END, Failure, Item, Outcome, Payload
+from trivium_child.values import END, Failure, Item, Outcome, Payload, frameless
 
 
 @contextlib.contextmanager
@@ -126,7 +126,7 @@ class Tasks:
         except asyncio.CancelledError as error:  # Python 3.8 and later do not count it among the others
             return CANCELLED if item.is_cancelled else fault(error)
         except Failure as failure:
-            return failure
+            return frameless(failure)
         except MemoryError as error:
             return Failure("The model ran out of memory. %s" % error, "out of memory")
         except ENDS_PROCESS:

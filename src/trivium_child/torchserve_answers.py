@@ -11,7 +11,7 @@ import sys
 import traceback
 from typing import Any, Dict, List
 
-from trivium_child.values import Failure, Part, Raw
+from trivium_child.values import Failure, Part, Raw, frameless
 
 FAILED = 503
 OUT_OF_MEMORY = 507
@@ -75,7 +75,7 @@ def failure_of(error: Exception) -> Failure:
     """
     if isinstance(error, Failure):
         logging.warning("%s", error.message)
-        return error
+        return frameless(error)
     traceback.print_exception(type(error), error, error.__traceback__)
     from ts.utils.util import PredictionException
 

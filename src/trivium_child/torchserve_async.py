@@ -12,8 +12,8 @@ from typing import Any, Deque, Dict, List, Optional
 
 from trivium_child.adapter import Host, Send, Setup
 from trivium_child.tasks import on_own_loop
-from trivium_child.torchserve import TorchServeAdapter, id_of
 from trivium_child.torchserve_answers import answer_of, elements_of, failure_of
+from trivium_child.torchserve_handler import TorchServeAdapter, id_of
 from trivium_child.torchserve_rows import row_of
 from trivium_child.values import Failure, Item, Outcome, Raw
 

@@ -10,8 +10,8 @@ from collections import deque
 from typing import Any, Deque, Dict, List, Optional
 
 from trivium_child.adapter import Host, Setup, Step
-from trivium_child.torchserve import TorchServeAdapter, ends_request, id_of
 from trivium_child.torchserve_answers import answer_of, elements_of, failure_of
+from trivium_child.torchserve_handler import TorchServeAdapter, ends_request, id_of
 from trivium_child.torchserve_rows import row_of
 from trivium_child.values import Failure, Item, Raw
 

@@ -8,9 +8,9 @@ import json
 from typing import Any, Dict
 
 from trivium_child.adapter import Host, Setup
-from trivium_child.triton import check_numpy
+from trivium_child.triton_handler import check_numpy
 from trivium_child.triton_loading import load_module
-from trivium_child.triton_texts import exception_text, report
+from trivium_child.triton_texts import reported
 from trivium_child.values import Failure
 
 
@@ -31,8 +31,7 @@ def complete(setup: Setup, host: Host) -> Dict[str, Any]:
     except Failure:
         raise
     except Exception as error:
-        report(error)
-        raise Failure(exception_text(error), "load failed") from error
+        raise Failure(reported(error).message, "load failed") from error
     if not isinstance(completed, ModelConfig):
         raise Failure(
             "auto_complete_config function in model '%s' must return a valid pb.ModelConfig object."

@@ -6,12 +6,15 @@ It runs on between batches, so that what a model started goes on.
 import asyncio
 import threading
 from concurrent.futures import Future
-from typing import Any, Callable, Optional, Tuple
+from typing import Any, Callable, Optional, Tuple, Type
 
-from trivium_child.values import Item
+from trivium_child.faults import ENDS_PROCESS
+from trivium_child.triton_texts import reported
+from trivium_child.values import Failure, Item, anew, frameless
 from trivium_child.vital import VitalThread
 
 Items = Tuple[Item, ...]
+Kinds = Tuple[Type[BaseException], ...]
 
 
 class EventLoop:
@@ -22,15 +25,19 @@ class EventLoop:
         self._loop: Optional[asyncio.AbstractEventLoop] = None
         self._thread: Optional[threading.Thread] = None
 
-    def result(self, coroutine: Any, items: Items) -> Any:
-        """Run it and wait. Raises what it raises."""
-        value, error = self._submit(coroutine, items).result()
+    def result(self, coroutine: Any, items: Items, ends: Kinds = ENDS_PROCESS) -> Any:
+        """Run it and wait. Raises a Failure, which the log has, for what it raises; errors of the kinds `ends` as they
+        are.
+        """
+        value, error = self._submit(coroutine, items, ends).result()
+        if isinstance(error, Failure):
+            raise anew(error)
         if error is not None:
-            raise error
+            raise type(error)(*error.args)
         return value
 
-    def start(self, coroutine: Any, items: Items, failed: Callable[[BaseException], None]) -> None:
-        """Run it in the background; `failed` is called, in the loop's thread, with what it raises."""
+    def start(self, coroutine: Any, items: Items, failed: Callable[[Failure], None]) -> None:
+        """Run it in the background; `failed` gets, in the loop's thread, what it raises, which the log has by then."""
 
         def done(future: "Future[Any]") -> None:
             if future.cancelled():
@@ -39,7 +46,7 @@ class EventLoop:
             if error is not None:
                 failed(error)
 
-        self._submit(coroutine, items).add_done_callback(done)
+        self._submit(coroutine, items, ()).add_done_callback(done)
 
     def stop(self) -> None:
         """End the loop and what runs in it."""
@@ -50,23 +57,25 @@ class EventLoop:
             self._loop.close()
             self._loop = None
 
-    def _submit(self, coroutine: Any, items: Items) -> "Future[Any]":
+    def _submit(self, coroutine: Any, items: Items, ends: Kinds) -> "Future[Any]":
         with self._making:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 self._thread = VitalThread(self._loop.run_forever, "triton-loop")
-        return asyncio.run_coroutine_threadsafe(_guarded(coroutine, items), self._loop)
+        return asyncio.run_coroutine_threadsafe(_guarded(coroutine, items, ends), self._loop)
 
 
-async def _guarded(coroutine: Any, items: Items) -> Any:
+async def _guarded(coroutine: Any, items: Items, ends: Kinds) -> Any:
     """Return what the coroutine returns or raised: a SystemExit, raised here, would end the loop's thread unheard."""
     from c_python_backend_utils.backend import COROUTINE_ITEMS
 
     COROUTINE_ITEMS.set(items)
     try:
         return await coroutine, None
-    except (Exception, SystemExit, KeyboardInterrupt) as error:
-        return None, error
+    except ends as error:
+        return None, frameless(error)
+    except (Exception, *ENDS_PROCESS) as error:
+        return None, reported(error)
 
 
 async def _cancel_others() -> None:

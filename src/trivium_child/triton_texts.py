@@ -14,7 +14,23 @@ _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _OUT_OF_MEMORY = ("MemoryError", "OutOfMemoryError")
 
 
-def exception_text(error: BaseException) -> str:
+class Reported(Failure):
+    """An error of user code that already stands in the model's log."""
+
+
+def reported(error: BaseException) -> Reported:
+    """Print what user code raised with all that Python knows of it, for the model's log, and return it in words; what
+    we say ourselves is printed without frames, and nothing twice.
+    """
+    if isinstance(error, Failure):
+        if not isinstance(error, Reported):
+            sys.stderr.write(error.message + "\n")
+    else:
+        traceback.print_exception(type(error), error, error.__traceback__)
+    return Reported(_text(error), _code(error))
+
+
+def _text(error: BaseException) -> str:
     """The text. A Failure speaks for itself."""
     if isinstance(error, Failure):
         return error.message
@@ -29,15 +45,7 @@ def exception_text(error: BaseException) -> str:
     return text + "\n\nAt:\n" + "".join(reversed(frames)) if frames else text
 
 
-def report(error: BaseException) -> None:
-    """Print it with all that Python knows of it, for the model's log; what we say ourselves without."""
-    if isinstance(error, Failure):
-        sys.stderr.write(error.message + "\n")
-    else:
-        traceback.print_exception(type(error), error, error.__traceback__)
-
-
-def code_of(error: BaseException) -> str:
+def _code(error: BaseException) -> str:
     """The server's code: whether memory was lacking, torch's included."""
     if isinstance(error, Failure):
         return error.code

@@ -12,7 +12,17 @@ from typing import Any, Callable, Deque, Dict, Iterator, List, Optional, Sequenc
 
 from trivium_child import frames
 from trivium_child.adapter import Answer, Host
-from trivium_child.values import Failure, Generate, Generated, Item, Listed, Payload, Scalar, SequencePlace
+from trivium_child.values import (
+    Failure,
+    Generate,
+    Generated,
+    Item,
+    Listed,
+    Payload,
+    Scalar,
+    SequencePlace,
+    anew,
+)
 from trivium_child.writer import Writer
 
 ABANDONED = Failure("The request that made this call was cancelled.", "cancelled")
@@ -79,7 +89,7 @@ class WireHost(Host):
         number, box = self._open(owner)
         if parent is not None and parent.is_cancelled:
             self.close(number)
-            raise Failure(ABANDONED.message, ABANDONED.code)
+            raise anew(ABANDONED)
         fixed = frames.ITEM.pack(number, 1, len(name), len(about), frames.INLINE, 0, size)
         length = 1 + len(fixed) + len(name) + len(about) + size
         self._writer.send(frames.HEAD.pack(length, frames.CALL), fixed, name, about, *blobs)
@@ -93,7 +103,7 @@ class WireHost(Host):
             self._writer.send(frames.frame(frames.ASK, frames.text(told)))
             answer = self._await(box)
             if isinstance(answer, Failure):
-                raise answer
+                raise anew(answer)
             return dict(answer.parameters)
         finally:
             self.close(number)
@@ -201,9 +211,9 @@ class _Answers:
             return answer
         if answer is ABANDONED:
             self.close()
-            raise Failure(ABANDONED.message, ABANDONED.code)  # one of its own: it keeps where it was raised
-        self._end()
-        raise answer
+        else:
+            self._end()
+        raise anew(answer)
 
     def close(self) -> None:
         """Nobody wants the rest."""

@@ -5,7 +5,7 @@ code returns into outcomes. Nothing here knows a socket or a thread; numpy is im
 """
 
 import struct
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Optional, Sequence, Tuple, TypeVar, Union
 
 Scalar = Union[bool, int, float, str]
 SequencePlace = Tuple[Union[int, str], bool, bool]
@@ -54,6 +54,22 @@ class Failure(Exception):
         self.status = status
         self.reason = reason
         self.metadata = metadata or {}
+
+
+def anew(failure: Failure) -> Failure:
+    """Return a failure like this one, to be raised. This one is a value that others may hold: it gets no frames."""
+    return type(failure)(failure.message, failure.code, failure.status, failure.reason, failure.metadata)
+
+
+Raised = TypeVar("Raised", bound=BaseException)
+
+
+def frameless(error: Raised) -> Raised:
+    """Return an error without its frames and what it comes from. For one that is handed on or kept as a value: its
+    frames would keep whatever they had in hand, a request among it.
+    """
+    error.__traceback__ = error.__cause__ = error.__context__ = None
+    return error
 
 
 class Tensor:

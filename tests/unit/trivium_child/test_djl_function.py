@@ -6,7 +6,7 @@ import sys
 import pytest
 from tests.harness.djl_child import SHIMS, DjlChildHarness, forget, raw, text
 
-from trivium_child.djl import FUNCTION
+from trivium_child.djl_function import FUNCTION
 from trivium_child.values import Failure, Listed, Part, Raw, Tensor
 
 

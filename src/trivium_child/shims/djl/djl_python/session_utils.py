@@ -24,7 +24,7 @@ async def create_session(request: Tuple[SessionManager, Input]) -> Dict[str, Any
         named = "%s; Expires=%s" % (session.session_id, expires.strftime("%Y-%m-%dT%H:%M:%SZ"))
         return _done(session.session_id, "created", {HEADER_SAGEMAKER_SESSION_ID: named})
     except Exception as error:
-        return _refused("create", error)
+        return _refused("create", str(error))
 
 
 async def close_session(request: Tuple[SessionManager, Input]) -> Dict[str, Any]:
@@ -35,7 +35,7 @@ async def close_session(request: Tuple[SessionManager, Input]) -> Dict[str, Any]
         manager.close_session(session_id)
         return _done(session_id, "closed", {HEADER_SAGEMAKER_CLOSED_SESSION_ID: str(session_id)})
     except Exception as error:
-        return _refused("close", error)
+        return _refused("close", str(error))
 
 
 def get_session(session_manager: Optional[SessionManager], request: Input) -> Optional[Session]:
@@ -72,5 +72,5 @@ def _done(session_id: Optional[str], word: str, properties: Dict[str, str]) -> D
     return {"data": {"result": "Session %s %s" % (session_id, word)}, "properties": properties}
 
 
-def _refused(verb: str, error: Exception) -> Dict[str, Any]:
-    return {"error": "Failed to %s session: %s" % (verb, error), "code": _FAILED}
+def _refused(verb: str, why: str) -> Dict[str, Any]:
+    return {"error": "Failed to %s session: %s" % (verb, why), "code": _FAILED}

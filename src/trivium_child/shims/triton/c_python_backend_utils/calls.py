@@ -11,7 +11,7 @@ from c_python_backend_utils.errors import ErrorCode, TritonError
 from c_python_backend_utils.response import InferenceResponse
 from c_python_backend_utils.tensor import ReceivedTensor
 from trivium_child.adapter import Answer
-from trivium_child.values import Failure, Item, Raw, Scalar, SequencePlace
+from trivium_child.values import Failure, Item, Raw, Scalar, SequencePlace, anew, frameless
 from trivium_child.values import Tensor as WireTensor
 
 
@@ -72,7 +72,7 @@ class ResponseIterator:
             answer = None if self._is_cancelled else next(self._answers, None)
         except Failure as failure:
             self._is_over = True
-            return _failed(failure)
+            return _failed(frameless(failure))
         if self._is_cancelled or answer is None:
             self._is_over = True
             _close(self._answers)
@@ -92,7 +92,7 @@ def run(call: Call, parents: List[Item], decoupled: bool) -> Any:
             answers = call.begin(parent)
             return ResponseIterator(answers) if decoupled else _single(call, answers)
         except Failure as error:
-            failure = error
+            failure = frameless(error)
             if parent is None or not BACKEND.has_left(parent):
                 break
     return ResponseIterator(_raising(failure)) if decoupled else _failed(failure)
@@ -123,7 +123,7 @@ def _response(answer: Answer) -> InferenceResponse:
 
 
 def _raising(failure: Failure) -> "Iterator[Answer]":
-    raise failure
+    raise anew(failure)
     yield  # a generator: raises when it is asked
 
 

@@ -39,7 +39,7 @@ def unload_model(model_name: str, unload_dependents: bool = False) -> None:
     try:
         _ask("unload", "unload model", model=text("unload_model: model_name", model_name), **fields)
     except TritonModelException as error:
-        if not _is_of_none(error):
+        if not _is_of_none(error.__cause__):
             raise
 
 
@@ -54,7 +54,7 @@ def is_model_ready(model_name: str, model_version: str = "") -> bool:
     try:
         return bool(_ask("ready", "check model readiness", model=name, version=version)["ready"])
     except TritonModelException as error:
-        if _is_of_none(error):
+        if _is_of_none(error.__cause__):
             return False
         raise
 
@@ -102,8 +102,8 @@ def _ask(verb: str, what: str, **fields: Any) -> Dict[str, Any]:
         raise _failed(what, failure.message) from failure
 
 
-def _is_of_none(error: TritonModelException) -> bool:
-    return isinstance(error.__cause__, Failure) and error.__cause__.code == "not found"
+def _is_of_none(cause: Optional[BaseException]) -> bool:
+    return isinstance(cause, Failure) and cause.code == "not found"
 
 
 def _failed(what: str, message: str) -> TritonModelException:
