@@ -21,7 +21,9 @@ IMPURE = frozenset(
     {"time", "os", "asyncio", "threading", "random", "socket", "subprocess", "datetime", "uvloop"}
 )
 PICKLES = frozenset({"pickle", "_pickle", "cloudpickle", "dill", "joblib", "shelve", "marshal"})
-PICKLING = frozenset({"trivium_child/loans.py", "trivium_child/shims/djl/djl_python/session_manager.py"})
+PICKLING = frozenset(
+    {"trivium_worker/wire/loans.py", "trivium_worker/shims/djl/djl_python/session_manager.py"}
+)
 """Files that may: one borrows a view of memory, and the other keeps files in a folder of its own user, as DJL does."""
 
 _PLANS = re.compile(
@@ -33,7 +35,7 @@ _PLANS = re.compile(
 def modules(source: Path = SOURCE) -> dict[str, Path]:
     """Return every module of both packages, and of the worker's shims, by the name under which it is imported."""
     found = {}
-    shims = source / "trivium_child" / "shims"
+    shims = source / "trivium_worker" / "shims"
     for path in sorted(source.rglob("*.py")):
         parts = path.with_suffix("").relative_to(source).parts
         if path.is_relative_to(shims):

@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src"
 ROOMS = ("core", "types", "frontends", "protocols")
-PACKAGES = ("trivium", "trivium_child")
+PACKAGES = ("trivium", "trivium_worker")
 MESSAGES = frozenset(
     {"ErrorInfo", "InferenceRequest", "InferenceResponse", "LogSettings", "ModelConfig", "SetDefault"}
 )
