@@ -1,5 +1,5 @@
-"""Started by path, under any interpreter: makes this folder importable as `trivium_worker`, and nothing else of
-what lies beside it.
+"""Started by path, under any interpreter: makes this folder importable as `trivium_worker`, and nothing else of what
+lies beside it. Handlers may know it by its former name, too.
 """
 
 import importlib.util
@@ -17,7 +17,7 @@ def load_package() -> None:
     assert spec is not None
     assert spec.loader is not None
     package = importlib.util.module_from_spec(spec)
-    sys.modules["trivium_worker"] = package
+    sys.modules["trivium_worker"] = sys.modules["trivium_child"] = package
     spec.loader.exec_module(package)
 
 
@@ -32,6 +32,7 @@ if __name__ == "__main__":
 
         tool.main(sys.argv[2:])
     else:
-        from trivium_worker.runtime.main import main
+        from trivium_worker.dialects import adapter_of
+        from trivium_worker.runtime.life import serve
 
-        main(sys.argv[1:])
+        serve(sys.argv[1:], adapter_of)

@@ -10,6 +10,7 @@ import os
 import sys
 from typing import Any, Dict
 
+from trivium_worker.dialects import make_importable
 from trivium_worker.runtime.adapter import Host, Setup
 from trivium_worker.wire.values import Failure
 
@@ -39,8 +40,7 @@ def main() -> None:
 
 def answer(told: Dict[str, Any]) -> Dict[str, Any]:
     """`document`, the configuration as the model left it; or `message` and `code` of a failure. SystemExit passes."""
-    here = os.path.dirname(os.path.abspath(__file__))
-    sys.path[:0] = [*told["path"], os.path.join(here, "shims", told["dialect"])]
+    make_importable(told["dialect"], told["path"])
     dialect = importlib.import_module("trivium_worker.dialects.%s.completion" % told["dialect"])
     try:
         return {"document": json.dumps(dialect.complete(Setup(told), _Alone()))}

@@ -5,15 +5,15 @@ program.
 """
 
 import importlib
-import os
 import sys
 from typing import List
+
+from trivium_worker.dialects import make_importable
 
 
 def main(words: List[str]) -> None:
     """Call the module's `run` with the program's words as its command line."""
     dialect, module, *own = words
-    here = os.path.dirname(os.path.abspath(__file__))
-    sys.path.insert(0, os.path.join(here, "shims", dialect))
+    make_importable(dialect)
     sys.argv[1:] = own
     importlib.import_module(module).run()

@@ -4,17 +4,16 @@ A shim says which modules its dialect has and does not support; importing one wo
 """
 
 import sys
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any, Callable, Dict, Mapping, Optional
+from typing import Any, Callable, Dict, Mapping, Optional, cast
 
 Namespace = Callable[[str], Dict[str, Any]]
 """Returns the contents of a module by the module's full name."""
 
 
-class StandInFinder(MetaPathFinder, Loader):
-    """Finds the modules of its table, behind everything that exists as a file."""
+class StandInFinder:
+    """Finds the modules of its table, behind everything that exists as a file. A finder of the path, and a loader."""
 
     def __init__(self) -> None:
         self._table: Dict[str, Namespace] = {}
@@ -30,7 +29,7 @@ class StandInFinder(MetaPathFinder, Loader):
         if name not in self._table:
             return None
         is_package = any(other.startswith(name + ".") for other in self._table)
-        return ModuleSpec(name, self, is_package=is_package)
+        return ModuleSpec(name, cast(Any, self), is_package=is_package)
 
     def create_module(self, spec: ModuleSpec) -> None:
         """Leave making the module object to Python."""

@@ -1,6 +1,5 @@
 """Bounds of a worker process, which it takes upon itself before any code of the model runs, and hands down."""
 
-import ctypes
 import os
 import resource
 from typing import Any, Dict
@@ -39,6 +38,8 @@ def _stay_on(count: int, index: int) -> None:
 
 def _leave_network() -> None:
     """Move to a network of its own, in which there is nothing; who is not root needs a user namespace for that."""
+    import ctypes  # which few workers need
+
     libc = ctypes.CDLL(None, use_errno=True)
     user, group = os.geteuid(), os.getegid()
     if libc.unshare(CLONE_NEWNET) == 0:

@@ -22,7 +22,7 @@ from trivium.types.payload import Raw, RawPart, RequestPayload, Tensors
 from trivium.types.running import Batch, ItemId, Outcome, Placement, WorkerCommand
 from trivium.types.spec import ModelSpec
 from trivium_worker.runtime.adapter import Adapter, Host, Setup, Step
-from trivium_worker.runtime.main import serve
+from trivium_worker.runtime.life import serve
 from trivium_worker.wire import values
 
 

@@ -4,10 +4,10 @@ Decides by the rules of sheet "triton", sections 8.1, 8.2 and 8.5. Where the ori
 (nothing returned, nothing sent), the request fails. Needs numpy, which the shims import.
 """
 
-import asyncio
 import json
 import os
 import sys
+from collections.abc import Coroutine
 from typing import Any, List, Optional
 
 from trivium_worker.dialects.triton.loading import load_module
@@ -54,7 +54,7 @@ class TritonAdapter(Adapter):
                 outcomes = self._plain(items, requests, returned)
                 if outcomes is not None:
                     return outcomes
-            elif returned is not None and asyncio.iscoroutine(returned):
+            elif isinstance(returned, Coroutine):
                 returned = self._awaited(returned, requests, items)
             return self._all(requests, returned)
         except Exception as error:
@@ -69,7 +69,7 @@ class TritonAdapter(Adapter):
         """
         try:
             said = self._model.is_ready()
-            if asyncio.iscoroutine(said):
+            if isinstance(said, Coroutine):
                 said = self._loop.result(said, (), ends=())
             if not isinstance(said, bool):
                 raise Failure("is_ready() must return a boolean value, found type '%s'." % type(said))

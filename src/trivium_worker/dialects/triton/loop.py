@@ -1,17 +1,19 @@
 """The event loop of models whose `execute` is a coroutine: in a thread of its own, made when it is first needed.
 
-It runs on between batches, so that what a model started goes on.
+It runs on between batches, so that what a model started goes on. Few models need asyncio, which takes a while to load.
 """
 
-import asyncio
 import threading
-from concurrent.futures import Future
-from typing import Any, Callable, Optional, Tuple, Type
+from typing import TYPE_CHECKING, Any, Callable, Optional, Tuple, Type
 
 from trivium_worker.dialects.triton.texts import reported
 from trivium_worker.runtime.faults import ENDS_PROCESS
 from trivium_worker.wire.values import Failure, Item, anew, frameless
 from trivium_worker.wire.vital import VitalThread
+
+if TYPE_CHECKING:
+    import asyncio
+    from concurrent.futures import Future
 
 Items = Tuple[Item, ...]
 Kinds = Tuple[Type[BaseException], ...]
@@ -22,7 +24,7 @@ class EventLoop:
 
     def __init__(self) -> None:
         self._making = threading.Lock()
-        self._loop: Optional[asyncio.AbstractEventLoop] = None
+        self._loop: "Optional[asyncio.AbstractEventLoop]" = None
         self._thread: Optional[threading.Thread] = None
 
     def result(self, coroutine: Any, items: Items, ends: Kinds = ENDS_PROCESS) -> Any:
@@ -50,6 +52,8 @@ class EventLoop:
 
     def stop(self) -> None:
         """End the loop and what runs in it."""
+        import asyncio
+
         if self._loop is not None and self._thread is not None:
             asyncio.run_coroutine_threadsafe(_cancel_others(), self._loop).result()
             self._loop.call_soon_threadsafe(self._loop.stop)
@@ -58,6 +62,8 @@ class EventLoop:
             self._loop = None
 
     def _submit(self, coroutine: Any, items: Items, ends: Kinds) -> "Future[Any]":
+        import asyncio
+
         with self._making:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
@@ -79,6 +85,8 @@ async def _guarded(coroutine: Any, items: Items, ends: Kinds) -> Any:
 
 
 async def _cancel_others() -> None:
+    import asyncio
+
     tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
     for task in tasks:
         task.cancel()

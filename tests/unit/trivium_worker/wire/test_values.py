@@ -84,18 +84,32 @@ def test_an_item_knows_what_was_asked_and_sends_by_itself():
     assert (plain.outputs, plain.parameters, plain.timeout, plain.sequence) == ([], {}, None, None)
 
 
+def in_an_interpreter(code):
+    """Run code as a worker begins, whose package is known by its folder alone."""
+    folder = Path(trivium_worker.__file__).parent
+    begin = f"import sys, runpy; sys.argv = ['x']; runpy.run_path({str(folder / '__main__.py')!r})['load_package']()\n"
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", begin + code], capture_output=True, text=True, timeout=30
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_handlers_may_use_the_former_names():
+    in_an_interpreter(
+        "import os, trivium_child.picture_steps as steps\n"
+        "from trivium_child import picture_steps\n"
+        "from trivium_worker import pictures\n"
+        "assert steps is picture_steps is pictures\n"
+        "assert os.path.isdir(sys.modules['trivium_child'].__path__[0] + '/shims/djl/djl_python')\n"
+    )
+
+
 def test_none_of_it_needs_numpy_or_trivium():
     """As in an interpreter that has neither: what `trivium_worker` imports is the standard library's."""
-    code = (
-        "import sys, runpy; sys.argv = ['x']; sys.modules['numpy'] = sys.modules['msgspec'] = None\n"
-        "module = runpy.run_path(sys.path.pop(0) + '/__main__.py')\n"
-        "module['load_package']()\n"
-        "from trivium_worker.wire import frames, values; from trivium_worker.runtime import main\n"
+    in_an_interpreter(
+        "sys.modules['numpy'] = sys.modules['msgspec'] = None\n"
+        "from trivium_worker.wire import frames, values; from trivium_worker.runtime import life\n"
         "assert values.Tensor.of_elements('x', [b'a']).elements() == [b'a']\n"
         "assert frames.frames(frames.frame(1, b'x'))[1] == 6\n"
         "assert not [name for name in sys.modules if name.split('.')[0] == 'trivium'], sys.modules\n"
     )
-    folder = Path(trivium_worker.__file__).parent
-    code = f"import sys; sys.path.insert(0, {str(folder)!r})\n{code}"
-    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, timeout=30)
-    assert (done.returncode, done.stderr) == (0, "")

@@ -3,10 +3,9 @@
 Sheet "triton", sections 8.3 and 8.6.
 """
 
-import asyncio
 import functools
 import json
-from typing import Any, Dict, List, Optional, Sequence, Set, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Set, Union
 
 from c_python_backend_utils import calls
 from c_python_backend_utils.backend import BACKEND
@@ -18,6 +17,9 @@ from c_python_backend_utils.sender import InferenceResponseSender, failed
 from c_python_backend_utils.tensor import ReceivedTensor, Tensor
 from trivium_worker.wire.frames import AGAIN
 from trivium_worker.wire.values import Failure, Item, Scalar, SequencePlace
+
+if TYPE_CHECKING:
+    import asyncio
 
 RELEASE_ALL, RELEASE_RESCHEDULE = 1, 2
 SEQUENCE_START, SEQUENCE_END = 1, 2
@@ -129,6 +131,8 @@ class InferenceRequest:
         """`exec` for coroutines: to be awaited."""
         check_serving()
         run = functools.partial(calls.run, self._call(), BACKEND.parents(), decoupled)
+        import asyncio  # which few models need, and takes a while to load
+
         return asyncio.get_running_loop().run_in_executor(None, run)
 
     def get_response_sender(self) -> InferenceResponseSender:

@@ -7,7 +7,6 @@ Exit status 0 after a stop, 1 where the adapter could not be made; what user cod
 
 import contextlib
 import gc
-import importlib
 import json
 import mmap
 import os
@@ -27,11 +26,6 @@ GC_THRESHOLD = 20_000
 MakeAdapter = Callable[[Setup, Host], Adapter]
 
 
-def main(arguments: List[str]) -> None:
-    """Run with the dialects that this folder has."""
-    serve(arguments, adapter_of)
-
-
 def serve(arguments: List[str], choose: Callable[[Dict[str, Any]], MakeAdapter]) -> None:
     """Run with the adapter that `choose` finds for a setup."""
     *bounds, wire, marks, arena = (json.loads(argument) for argument in arguments)
@@ -46,7 +40,7 @@ def serve(arguments: List[str], choose: Callable[[Dict[str, Any]], MakeAdapter])
         _leave(1)
     told = runtime.await_setup()
     try:
-        adapter = _make(told, choose, runtime)
+        adapter = choose(told)(Setup(told), runtime.host)
     except SystemExit as error:
         _leave(status_of(error))
     except BaseException as error:
@@ -87,20 +81,6 @@ def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):  # user code may have closed it
             stream.flush()
-
-
-def adapter_of(told: Dict[str, Any]) -> MakeAdapter:
-    """The adapter of a setup's dialect, which is a module of this package."""
-    module = importlib.import_module("trivium_worker.dialects." + told["dialect"])
-    make: MakeAdapter = module.ADAPTER
-    return make
-
-
-def _make(told: Dict[str, Any], choose: Callable[[Dict[str, Any]], MakeAdapter], runtime: Runtime) -> Adapter:
-    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    shims = os.path.join(here, "shims", told["dialect"])
-    sys.path[:0] = [*told["path"], *([shims] if os.path.isdir(shims) else [])]
-    return choose(told)(Setup(told), runtime.host)
 
 
 def words_of(error: BaseException) -> str:
