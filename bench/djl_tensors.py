@@ -25,7 +25,7 @@ from onnx import TensorProto, helper
 from PIL import Image
 
 from trivium import ndlist
-from trivium_child import picture_steps as steps
+from trivium_worker import pictures as steps
 
 ROUNDS, CALLS = 5, 20
 TINY_CALLS = 300

@@ -1,6 +1,6 @@
-"""Holds the package to the plan of the house, and fails: unique class names, no circles of files, pure policies.
+"""Holds both packages to the plan of the house, and fails: unique class names, no circles of files, pure policies.
 
-- A public class has a name that no other public class of `trivium` has.
+- A public class has a name that no other public class of its package has; each shim of the worker is one of its own.
 - No files import one another in a circle; imports under TYPE_CHECKING and within functions count.
 - A module that decides (`policy`, `*_policy`) calls nothing of time, os, asyncio, threading, random or socket.
 - Nothing reads or writes pickles, whose bytes are code of whoever wrote them: no socket carries any.
@@ -21,7 +21,9 @@ IMPURE = frozenset(
     {"time", "os", "asyncio", "threading", "random", "socket", "subprocess", "datetime", "uvloop"}
 )
 PICKLES = frozenset({"pickle", "_pickle", "cloudpickle", "dill", "joblib", "shelve", "marshal"})
-PICKLING = frozenset({"trivium_child/loans.py", "trivium_child/shims/djl/djl_python/session_manager.py"})
+PICKLING = frozenset(
+    {"trivium_worker/wire/loans.py", "trivium_worker/shims/djl/djl_python/session_manager.py"}
+)
 """Files that may: one borrows a view of memory, and the other keeps files in a folder of its own user, as DJL does."""
 
 _PLANS = re.compile(
@@ -31,11 +33,14 @@ _PLANS = re.compile(
 
 
 def modules(source: Path = SOURCE) -> dict[str, Path]:
-    """Return every module of the package by its dotted name."""
+    """Return every module of both packages, and of the worker's shims, by the name under which it is imported."""
     found = {}
-    for path in sorted((source / "trivium").rglob("*.py")):
-        name = ".".join(path.relative_to(source).with_suffix("").parts)
-        found[name.removesuffix(".__init__")] = path
+    shims = source / "trivium_worker" / "shims"
+    for path in sorted(source.rglob("*.py")):
+        parts = path.with_suffix("").relative_to(source).parts
+        if path.is_relative_to(shims):
+            parts = path.with_suffix("").relative_to(shims).parts[1:]
+        found[".".join(parts).removesuffix(".__init__")] = path
     return found
 
 
@@ -89,9 +94,19 @@ def imported(tree: ast.AST, unwanted: frozenset[str]) -> Iterator[tuple[int, str
                 yield node.lineno, name
 
 
-_TEXTS = frozenset({"str", "repr", "type", "isinstance", "getattr", "print", "said_by", "named"})
-_WITHOUT_FRAMES = frozenset({"frameless", "noted", "unwritable"})
-_LOGS = frozenset({"debug", "info", "warning", "error", "exception", "call_exception_handler"})
+_TEXTS = frozenset(
+    {
+        *("str", "repr", "type", "isinstance", "getattr", "print", "said_by", "named"),
+        *("status_of", "words_of"),  # the worker's own
+    }
+)
+_WITHOUT_FRAMES = frozenset({"frameless", "noted", "unwritable", "failure_of", "fault", "reported"})
+_LOGS = frozenset(
+    {
+        *("debug", "info", "warning", "error", "exception", "call_exception_handler"),
+        *("print_exception", "format_exception", "format_exception_only"),
+    }
+)
 
 
 def framed(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -122,6 +137,8 @@ def _is_told(use: ast.Name, parents: Mapping[ast.AST, ast.AST]) -> bool:
         return parent.arg == "exc_info"
     while not isinstance(parent, ast.stmt):
         if isinstance(parent, ast.FormattedValue):
+            return True
+        if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Mod):
             return True
         if isinstance(parent, ast.Call):
             function = parent.func
@@ -167,10 +184,12 @@ def faults(source: Path = SOURCE) -> list[str]:
         found += [f"{name}:{line}: {complaint}" for line, complaint in framed(tree)]
         for node in tree.body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                places[node.name].append(f"{name}:{node.lineno}")
+                places[name.partition(".")[0], node.name].append(f"{name}:{node.lineno}")
         if is_policy(name):
             found += [f"{name}:{line}: a policy imports {module}" for line, module in imported(tree, IMPURE)]
-    found += [f"the class {name} is defined in {', '.join(at)}" for name, at in places.items() if len(at) > 1]
+    found += [
+        f"the class {name} is defined in {', '.join(at)}" for (_, name), at in places.items() if len(at) > 1
+    ]
     found += [f"a circle of files: {', '.join(circle)}" for circle in circles(graph)]
     for path in sorted(source.rglob("*.py")):
         text, place = path.read_text(), str(path.relative_to(source))

@@ -2,8 +2,8 @@
 
 - A dotted name in backticks whose first part is ours (`Ticket.hold`, `trivium.app`) exists, in docstrings, comments and
   the pages on how the server is built. (Elsewhere the manual cites keys and spans, which look alike.)
-- No class name of two humps or more stands in a text or byte string of the core, the vocabulary, the front ends and the
-  protocols: annotations, and the names of a protocol's own messages, are none.
+- No class name of two humps or more stands in a text or byte string of the core, the vocabulary, the front ends, the
+  protocols, and of the worker's wire and runtime: annotations, and the names of a protocol's own messages, are none.
 """
 
 import ast
@@ -15,8 +15,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src"
-ROOMS = ("core", "types", "frontends", "protocols")
-PACKAGES = ("trivium", "trivium_child")
+ROOMS = ("core", "types", "frontends", "protocols", "wire", "runtime")
+PACKAGES = ("trivium", "trivium_worker")
 MESSAGES = frozenset(
     {"ErrorInfo", "InferenceRequest", "InferenceResponse", "LogSettings", "ModelConfig", "SetDefault"}
 )
@@ -136,9 +136,7 @@ def misplaced(names: Names, rooms: Mapping[str, frozenset[str]]) -> list[str]:
     pattern = re.compile(rf"(?<![A-Za-z])(?:{'|'.join(humps)})(?![A-Za-z])")
     found = []
     for path, tree in names.trees.items():
-        room = (
-            path.relative_to(SOURCE / "trivium").parts[0] if path.is_relative_to(SOURCE / "trivium") else ""
-        )
+        room = path.relative_to(SOURCE).parts[1]
         if room in rooms:
             found += [
                 f"{path.relative_to(ROOT)}:{line}: the class name {match.group()} in a text"

@@ -159,7 +159,7 @@ RULES = (
     Rule(
         "code of a model's folder runs by `FolderCode`",
         trusting,
-        ("trivium.engines.hf.folder_code", "trivium_child"),
+        ("trivium.engines.hf.folder_code", "trivium_worker"),
     ),
 )
 

@@ -15,7 +15,7 @@ MOST = 0
 """None: what a test needs is public."""
 
 TESTS = Path(__file__).parent
-PACKAGES = ("trivium", "trivium_child")
+PACKAGES = ("trivium", "trivium_worker")
 _PRIVATE = re.compile(r"_[A-Za-z0-9]\w*\Z")
 _PATCHES = ("setattr", "delattr", "getattr", "hasattr", "patch", "object")
 

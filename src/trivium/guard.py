@@ -1,7 +1,7 @@
 """Keeps what a server could leave behind when it dies: it has a guard process, and a scratch folder that is locked.
 
 Decides how the guard is started, kept alive and spoken to, and how processes are marked for it. What the guard does is
-`trivium_child.guard`'s business. Must not know what the processes and files are for.
+`trivium_worker.guard`'s business. Must not know what the processes and files are for.
 """
 
 import itertools
@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from trivium.scratch import make_scratch, sweep
-from trivium_child import guard
+from trivium_worker import guard
 
 _log = logging.getLogger(__name__)
 

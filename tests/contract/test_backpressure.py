@@ -11,8 +11,8 @@ from trivium.core.workers.watch_policy import Verdict
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer
 from trivium.types.payload import Tensors
-from trivium_child.frames import WINDOW
-from trivium_child.window import BYTES
+from trivium_worker.wire.frames import WINDOW
+from trivium_worker.wire.window import BYTES
 
 LEFT = ServeError(Code.CANCELLED, "by the test")
 MANY = """

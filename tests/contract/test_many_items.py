@@ -10,7 +10,7 @@ from tests.harness.instances import LEFT, MERGED, InstanceHarness, scene
 from trivium.core.workers.wire import BatchWriter
 from trivium.types.errors import Code
 from trivium.types.spec import Limits
-from trivium_child import frames
+from trivium_worker.wire import frames
 
 KINDS = ("process", "virtual")
 

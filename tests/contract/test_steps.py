@@ -25,7 +25,7 @@ from trivium.types.generation import Finish, Generate, joined
 from trivium.types.operations import Infer
 from trivium.types.payload import PayloadKind
 from trivium.types.spec import InstanceGroup, Isolation, Limits
-from trivium_child.frames import WINDOW
+from trivium_worker.wire.frames import WINDOW
 
 COMMAND = (sys.executable, str(Path(__file__).parents[1] / "fixtures" / "stepping_worker.py"))
 GROUP = InstanceGroup("m", 1, 1, isolation=Isolation.PROCESS)

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from trivium.engines.hf import call_guard
-from trivium_child import vital
+from trivium_worker.wire import vital
 
 STUBBORN = """
 import time
@@ -23,7 +23,7 @@ CallGuard(0.2, 0.4).call("own.py:stubborn", stubborn)
 """
 DYING = """
 import threading
-from trivium_child.vital import VitalThread
+from trivium_worker.wire.vital import VitalThread
 
 def run():
     raise {}
@@ -32,7 +32,7 @@ VitalThread(run, "texts").join()
 threading.Event().wait()
 """
 ENDING = """
-from trivium_child.vital import VitalThread
+from trivium_worker.wire.vital import VitalThread
 
 VitalThread(lambda: None, "texts").join()
 print("it goes on")

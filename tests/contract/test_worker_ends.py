@@ -11,7 +11,7 @@ from tests.harness.instances import LEFT, InstanceHarness, scene
 from trivium.core.workers import process
 from trivium.types.errors import Code
 from trivium.types.spec import Limits
-from trivium_child import frames
+from trivium_worker.wire import frames
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from tests.harness.instances import MERGED, scene
 from trivium.core.workers.wire import BatchWriter
 from trivium.types.errors import Code
 from trivium.types.state import ItemState
-from trivium_child import frames
+from trivium_worker.wire import frames
 
 
 def one_final(stage, number):

@@ -228,7 +228,7 @@ def server_workers(server: DjlServing) -> list[psutil.Process]:
             words = child.cmdline()
         except psutil.Error:
             continue
-        if any(word.endswith("trivium_child") for word in words):
+        if any(word.endswith("trivium_worker") for word in words):
             found.append(child)
     return found
 

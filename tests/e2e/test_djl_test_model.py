@@ -86,7 +86,7 @@ def test_what_is_wrong_is_said(model: Path) -> None:
 
 
 def test_the_module_by_its_folder_as_the_manual_says(model: Path) -> None:
-    where = "import trivium_child; print(trivium_child.__path__[0])"
+    where = "import trivium_worker; print(trivium_worker.__path__[0])"
     found = subprocess.run([sys.executable, "-c", where], capture_output=True, text=True, check=True)
     shim = f"{found.stdout.strip()}/shims/djl"
     folders = [shim, *filter(None, [environment().get("PYTHONPATH")])]

@@ -33,7 +33,7 @@ from trivium.types.operations import Defer, Fetched, Infer, ResponsePart
 from trivium.types.payload import Raw
 from trivium.types.wire import Body, Head, RpcAnswer, RpcCall
 from trivium.types.wire import Target as WireTarget
-from trivium_child import values
+from trivium_worker.wire import values
 
 CHAT = {
     "model": "m",

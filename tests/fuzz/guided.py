@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-PACKAGES = ["trivium", "trivium_child"]
+PACKAGES = ["trivium", "trivium_worker"]
 
 
 def fuzz(name: str, count: int) -> int:

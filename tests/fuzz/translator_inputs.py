@@ -23,7 +23,7 @@ from trivium.translators.pictures.requests import picture_source
 from trivium.translators.texts import requests
 from trivium.translators.texts.encoding import TextEncoder
 from trivium.translators.texts.pretrained import read_entailment, read_pretrained_labels
-from trivium_child.picture_steps import FORMATS
+from trivium_worker.pictures import FORMATS
 
 # -- pictures ----------------------------------------------------------------------------------------------
 

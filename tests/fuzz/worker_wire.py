@@ -20,8 +20,8 @@ from trivium.types.interfaces import Sink
 from trivium.types.operations import Infer, Operation, Readiness, Ready, ResponsePart
 from trivium.types.payload import Raw, Tensors
 from trivium.types.running import Event, ItemId
-from trivium_child import frames, values
-from trivium_child.frames import AnswerTexts
+from trivium_worker.wire import frames, values
+from trivium_worker.wire.frames import AnswerTexts
 
 FP32 = values.Tensor("x", "FP32", (1,), b"1234")
 TEXTS = values.Tensor.of_elements("t", [b"", b"abc"])

@@ -24,7 +24,7 @@ _DEPENDENCIES = (
     *("numpy", "onnxruntime", "click", "msgspec", "uvloop", "httptools", "yaml", "rich", "psutil", "pip"),
     *("torch", "transformers", "triton", "tokenizers", "PIL", "google", "onnx", "pynvml"),
 )
-_OURS = ("trivium", "trivium_child")
+_OURS = ("trivium", "trivium_worker")
 NAMES = (*_LIBRARY, *_DEPENDENCIES, *_OURS)
 """Of the standard library, of what the server and its models depend on, and of the server itself."""
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 from tests.harness.outlet import CallingOutlet
 
-import trivium_child
-from trivium_child.adapter import Setup
-from trivium_child.djl import ADAPTER
-from trivium_child.values import END, Failure, Item, Part, Raw
+import trivium_worker
+from trivium_worker.dialects.djl import ADAPTER
+from trivium_worker.runtime.adapter import Setup
+from trivium_worker.wire.values import END, Failure, Item, Part, Raw
 
-SHIMS = Path(trivium_child.__file__).parent / "shims" / "djl"
+SHIMS = Path(trivium_worker.__file__).parent / "shims" / "djl"
 NAMES = ("model", "djl_python", "djl_entry_model")
 
 

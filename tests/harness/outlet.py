@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from trivium_child.values import Item, Outlet
+from trivium_worker.wire.values import Item, Outlet
 
 Take = Callable[[Item, Any, bool, Any], None]
 

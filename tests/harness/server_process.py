@@ -149,7 +149,7 @@ def living(folder: Path) -> list[psutil.Process]:
 def is_guard(process: psutil.Process) -> bool:
     """Whether it is the process that cleans up behind a server."""
     try:
-        return any(word.endswith("trivium_child/guard.py") for word in process.cmdline())
+        return any(word.endswith("trivium_worker/guard.py") for word in process.cmdline())
     except psutil.Error:
         return False
 

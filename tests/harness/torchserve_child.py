@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.harness.outlet import CallingOutlet
 
-import trivium_child
-from trivium_child.adapter import Host, Setup
-from trivium_child.values import Failure, Item, Part, Raw, Tensor
+import trivium_worker
+from trivium_worker.runtime.adapter import Host, Setup
+from trivium_worker.wire.values import Failure, Item, Part, Raw, Tensor
 
 SEES = """
 SEEN = []
@@ -20,7 +20,7 @@ def handle(data, context):
 """
 """A handler that notes what it gets."""
 
-SHIMS = Path(trivium_child.__file__).parent / "shims" / "torchserve"
+SHIMS = Path(trivium_worker.__file__).parent / "shims" / "torchserve"
 
 
 class FakeHost(Host):
@@ -44,7 +44,7 @@ class TorchServeChildHarness:
 
     def load(self, text: str = "", entry: str = "handler.py", **told: Any) -> Any:
         """The adapter of a handler with this text; `manifest`, `config`, `metrics` and fields of the setup by name."""
-        from trivium_child.torchserve import ADAPTER
+        from trivium_worker.dialects.torchserve import ADAPTER
 
         if text:
             (self.root / entry).parent.mkdir(parents=True, exist_ok=True)

@@ -11,11 +11,11 @@ import msgspec
 import pytest
 from tests.harness.outlet import CallingOutlet
 
-import trivium_child
-from trivium_child.adapter import Adapter, Answer, Host, Setup
-from trivium_child.values import END, Failure, Item, Tensor
+import trivium_worker
+from trivium_worker.runtime.adapter import Adapter, Answer, Host, Setup
+from trivium_worker.wire.values import END, Failure, Item, Tensor
 
-SHIMS = Path(trivium_child.__file__).parent / "shims" / "triton"
+SHIMS = Path(trivium_worker.__file__).parent / "shims" / "triton"
 WAIT = 60.0
 HEAD = "import numpy as np\nimport triton_python_backend_utils as pb_utils\n"
 ECHO = HEAD + (
@@ -112,7 +112,7 @@ class TritonChildHarness:
         return self.open(config, **told)
 
     def open(self, config: Mapping[str, Any] | None = None, **told: Any) -> Adapter:
-        from trivium_child.triton import ADAPTER
+        from trivium_worker.dialects.triton import ADAPTER
 
         adapter = ADAPTER(Setup({**self.told(config), **told}), self.host)
         self.adapters.append(adapter)

@@ -7,8 +7,8 @@ from trivium.core.workers.wire import AnswerReader
 from trivium.types.datatype import DataType
 from trivium.types.operations import Infer, SequenceRef, WantedOutput
 from trivium.types.payload import Listed, Raw, RawPart, Tensor, Tensors
-from trivium_child import frames, values
-from trivium_child.frames import AnswerTexts
+from trivium_worker.wire import frames, values
+from trivium_worker.wire.frames import AnswerTexts
 
 CAPACITY = 2**20
 names = st.text(max_size=8)

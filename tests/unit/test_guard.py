@@ -13,7 +13,7 @@ import pytest
 
 from trivium.guard import ServerGuard
 from trivium.scratch import sweep
-from trivium_child import guard
+from trivium_worker import guard
 
 NOBODY = 2**22 + 7
 """Number of a group that there cannot be."""

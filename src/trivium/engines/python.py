@@ -1,6 +1,6 @@
 """User code in Python: how a worker process for it is started. One engine per handler dialect.
 
-It opens nothing in this process; what runs the handler is `trivium_child`, under whichever interpreter the
+It opens nothing in this process; what runs the handler is `trivium_worker`, under whichever interpreter the
 model asks for. The server's own interpreter and environment come from the composition root.
 """
 
@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-import trivium_child
+import trivium_worker
 from trivium.environments.preparation import EnvironmentPreparation
 from trivium.environments.store import EnvironmentStore
 from trivium.types.errors import Code, ServeError
@@ -30,11 +30,11 @@ huge pages where the kernel gives them: behind each run the addresses of a model
 looked up again (2 % of a large model's run).
 """
 
-CHILD = Path(trivium_child.__file__).parent
+CHILD = Path(trivium_worker.__file__).parent
 
 
 class PythonEngine:
-    """The handlers of one dialect: a module of `trivium_child`, named like it. Implements `Engine` and `Launches`.
+    """The handlers of one dialect: a module of `trivium_worker`, named like it. Implements `Engine` and `Launches`.
 
     `has_facts` is false of them: only a handler that completes its configuration is asked.
     """

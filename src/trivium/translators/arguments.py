@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from trivium.translators.reading import ArgumentFinding, ArgumentReader, number_in
-from trivium_child.picture_steps import IMAGENET_MEAN, IMAGENET_STD, INTERPOLATIONS, MOST_PIXELS
+from trivium_worker.pictures import IMAGENET_MEAN, IMAGENET_STD, INTERPOLATIONS, MOST_PIXELS
 
 LONGEST_EDGE = 16384
 MOST_TOKENS = 2**17

@@ -1,9 +1,9 @@
 """The steps that a translator of one's own is made of: a picture into a tensor, a tensor into an answer.
 
-They are those of `trivium_child.picture_steps`, which a handler of a worker process imports by that name.
+They are those of `trivium_worker.pictures`, which a handler of a worker process imports by that name.
 """
 
-from trivium_child.picture_steps import (
+from trivium_worker.pictures import (
     center_crop,
     center_fit,
     classifications,

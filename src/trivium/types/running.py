@@ -207,7 +207,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class WorkerCommand:
-    """Says what to start as a worker process: it speaks the frames of `trivium_child` on the descriptor that its last
+    """Says what to start as a worker process: it speaks the frames of `trivium_worker` on the descriptor that its last
     argument names. `setup` is JSON: the first thing it is told. What its calls end with it is told in `words`. Lines of
     its output that tell of metrics are read by `read_metric`; None where there are none such.
     """

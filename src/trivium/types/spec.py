@@ -242,7 +242,7 @@ class OwnEnvironment:
 class Handler:
     """User code in Python, for a worker process. `python` is the interpreter (empty: the server's own),
     `function` what to call, where the dialect lets it be chosen; `path` comes in front of `sys.path`.
-    `settings` are JSON values for the dialect's adapter in `trivium_child`: a manifest, a configuration. `completes`:
+    `settings` are JSON values for the dialect's adapter in `trivium_worker`: a manifest, a configuration. `completes`:
     it is asked, before any instance is opened, what of the configuration it wants otherwise. `own` is the environment
     that is made for it; None where it runs in that of its interpreter.
     """

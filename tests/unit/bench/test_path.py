@@ -37,7 +37,7 @@ def test_a_process_that_no_walk_passed_has_no_files(tmp_path: Path) -> None:
     assert path.passed(notes) == []
 
 
-@pytest.mark.parametrize(("worker", "count"), [([], 2), (["trivium_child/frames.py", "b"], 3)])
+@pytest.mark.parametrize(("worker", "count"), [([], 2), (["trivium_worker/wire/frames.py", "b"], 3)])
 def test_a_file_of_server_and_worker_is_counted_once(worker: list[str], count: int) -> None:
-    walk = path.Walk("a walk", ["trivium_child/frames.py", "a"], worker)
+    walk = path.Walk("a walk", ["trivium_worker/wire/frames.py", "a"], worker)
     assert walk.lines()[0] == f"**a walk: {count} files.**"

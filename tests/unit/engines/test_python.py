@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.harness.virtual_models import make_spec
 
-import trivium_child
+import trivium_worker
 from trivium.engines.python import KEEP_MEMORY, PythonEngine
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Engine, OpensRunner, WorkerEngine
@@ -42,7 +42,7 @@ def test_it_is_an_engine_that_launches():
 
 def test_without_a_word_it_is_the_servers_own_interpreter():
     made = program()
-    assert made.command == (sys.executable, str(Path(trivium_child.__file__).parent))
+    assert made.command == (sys.executable, str(Path(trivium_worker.__file__).parent))
     assert made.directory == Path.cwd()
     assert made.environment == {**KEEP_MEMORY, **ENVIRONMENT, "PYTHONUNBUFFERED": "1"}
 

@@ -14,7 +14,7 @@ from trivium.translators.arguments import (
     TokenizerArguments,
 )
 from trivium.translators.reading import ArgumentFinding
-from trivium_child.picture_steps import IMAGENET_MEAN, IMAGENET_STD
+from trivium_worker.pictures import IMAGENET_MEAN, IMAGENET_STD
 
 READERS: Mapping[str, Callable[[Mapping[str, object]], tuple[object, list[ArgumentFinding]]]] = {
     "classification": arguments.read_classification,

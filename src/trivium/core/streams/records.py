@@ -9,7 +9,7 @@ from trivium.core.workers.wire import payload_text, read_payload
 from trivium.types.generation import Generated
 from trivium.types.payload import Payload
 from trivium.types.running import ItemId, Part
-from trivium_child import frames
+from trivium_worker.wire import frames
 
 _LENGTH = Struct("<Q")
 _write_generated = msgspec.json.Encoder().encode

@@ -252,7 +252,7 @@ STATUSES = {
     70: "ended: its connection to the server had failed, perhaps because user code had closed it",
     72: "ended: it could not write to the server any more, perhaps because user code had closed its connection",
 }
-"""Exit statuses that `trivium_child` gives itself."""
+"""Exit statuses that `trivium_worker` gives itself."""
 
 MOST_WORDS = 8192
 """Characters of them."""

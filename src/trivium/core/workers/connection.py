@@ -17,8 +17,8 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Check
 from trivium.types.operations import Infer
 from trivium.types.running import MOST_IN_FLIGHT, Credit, Event, ItemId
-from trivium_child import frames
-from trivium_child.window import BYTES
+from trivium_worker.wire import frames
+from trivium_worker.wire.window import BYTES
 
 CREDIT = Credit(1)
 DONE = frames.DONE

@@ -1,6 +1,6 @@
 """Requests to generate and what is generated, as bytes between the server and the process that hosts an engine.
 
-Both sides are ours and have msgspec; `trivium_child` passes the bytes on without reading them.
+Both sides are ours and have msgspec; `trivium_worker` passes the bytes on without reading them.
 """
 
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import msgspec
 
 from trivium.types.generation import Embeddings, Generate, Generated, Sampling, joined
-from trivium_child import values
+from trivium_worker.wire import values
 
 Piece = bytes | memoryview
 

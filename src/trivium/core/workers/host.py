@@ -1,6 +1,6 @@
 """Our own engines in a worker process: the server's setup for it, and the adapter that runs it there.
 
-It speaks the frames of `trivium_child`, under the server's own interpreter: where a model file may crash its
+It speaks the frames of `trivium_worker`, under the server's own interpreter: where a model file may crash its
 engine, or an engine holds the interpreter's lock.
 """
 
@@ -21,9 +21,9 @@ from trivium.types.operations import Infer
 from trivium.types.payload import Raw, RawPart, RequestPayload, Tensors
 from trivium.types.running import Batch, ItemId, Outcome, Placement, WorkerCommand
 from trivium.types.spec import ModelSpec
-from trivium_child import values
-from trivium_child.adapter import Adapter, Host, Setup, Step
-from trivium_child.main import serve
+from trivium_worker.runtime.adapter import Adapter, Host, Setup, Step
+from trivium_worker.runtime.life import serve
+from trivium_worker.wire import values
 
 
 def program(

@@ -32,7 +32,7 @@ from trivium.types.interfaces import Check, Port
 from trivium.types.operations import Infer
 from trivium.types.recording import InstanceName, WorkerEnd
 from trivium.types.running import Batch, Begun, Credit, Dead, Event, Executed, ItemId, Part
-from trivium_child import frames
+from trivium_worker.wire import frames
 
 
 @dataclass(frozen=True, slots=True)

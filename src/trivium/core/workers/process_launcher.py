@@ -27,7 +27,7 @@ from trivium.types.interfaces import (
 from trivium.types.recording import InstanceName, ServingRecorder
 from trivium.types.running import Placement, WorkerCommand
 from trivium.types.spec import Limits, ModelSpec
-from trivium_child import frames
+from trivium_worker.wire import frames
 
 NONE = CoreConfig()
 MakeProgram = Callable[[ModelSpec, Placement], WorkerCommand]

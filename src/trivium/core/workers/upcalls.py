@@ -35,7 +35,7 @@ from trivium.types.operations import (
 )
 from trivium.types.payload import PayloadKind, RequestPayload, Scalar
 from trivium.types.running import ItemId, ReadMetric, TranslateError, unchanged
-from trivium_child import frames
+from trivium_worker.wire import frames
 
 Text = TypeVar("Text")
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]

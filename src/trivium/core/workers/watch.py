@@ -14,7 +14,7 @@ from trivium.core.workers.watch_policy import Verdict, WorkerView, judge
 from trivium.types.interfaces import Port
 from trivium.types.running import RecycleRequested
 from trivium.types.spec import Limits
-from trivium_child import frames
+from trivium_worker.wire import frames
 
 SECONDS = 0.5
 

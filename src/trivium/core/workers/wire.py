@@ -1,4 +1,4 @@
-"""Batches into frames, frames into outcomes: the server's side of `trivium_child.frames`. Sans-IO.
+"""Batches into frames, frames into outcomes: the server's side of `trivium_worker.wire.frames`. Sans-IO.
 
 Small data travels in the frame; from 8 KiB on it lies in the arena, where the front end has received it, or is
 copied there if it came from elsewhere and there is room.
@@ -32,7 +32,7 @@ from trivium.types.payload import (
     Whole,
 )
 from trivium.types.running import Batch, Executed, ItemId, Outcome, Stepped
-from trivium_child import frames, values
+from trivium_worker.wire import frames, values
 
 Piece = bytes | memoryview
 

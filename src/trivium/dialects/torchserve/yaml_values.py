@@ -1,7 +1,8 @@
 """YAML values as JSON, and nothing lost: a handler gets its configuration through the worker's setup, as JSON.
 
-What JSON has no form for is written `{"//yaml": kind, "value": ...}`; `trivium_child.torchserve_values` reads it back.
-Bounded: aliases may come to much more than the file that they stand in.
+What JSON has no form for is written `{"//yaml": kind, "value": ...}`; the worker reads it back by
+`trivium_worker.dialects.torchserve.yaml_values`. Bounded: aliases may come to much more than the file that they stand
+in.
 """
 
 import base64

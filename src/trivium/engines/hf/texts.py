@@ -22,7 +22,7 @@ from trivium.machine.helper_process import EndOfWork, HelperLane, HelperProcess,
 from trivium.types.errors import Code, ServeError, frameless, said_by
 from trivium.types.generation import Generate
 from trivium.types.running import ItemId
-from trivium_child.vital import VitalThread
+from trivium_worker.wire.vital import VitalThread
 
 _PATIENCE = 5.0
 

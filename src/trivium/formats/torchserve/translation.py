@@ -214,7 +214,7 @@ def environment(rules: ServerRules) -> Mapping[str, str]:
 
 
 def settings(manifest: Manifest, config: ModelConfig, rules: ServerRules) -> dict[str, object]:
-    """Return what `trivium_child.torchserve` needs to know besides what every worker gets."""
+    """Return what `trivium_worker.dialects.torchserve` needs to know besides what every worker gets."""
     return {
         "manifest": dict(manifest.document),
         "model_yaml_config": config.document,

@@ -88,7 +88,7 @@ HANDLER_TEXTS = (
     "Unsupported model output data type.",
     "Out of resources",
 )
-"""What the original says of a handler that failed; `trivium_child.torchserve` says more behind them."""
+"""What the original says of a handler that failed; `trivium_worker.dialects.torchserve` says more behind them."""
 
 _NOBODY = Target("")
 _KNOWN = frozenset({*range(400, 418), *range(421, 425), 426, 428, 429, 431, *range(500, 508), 510, 511})

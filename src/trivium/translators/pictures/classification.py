@@ -7,7 +7,7 @@ from trivium.translators.pictures.labels import fault_of_labels
 from trivium.translators.pictures.pipeline import PicturePipeline, PreparedPicture, finite, only_output
 from trivium.types.datatype import Array
 from trivium.types.errors import Code, ServeError
-from trivium_child import picture_steps as steps
+from trivium_worker import pictures as steps
 
 
 class ImageClassifier:

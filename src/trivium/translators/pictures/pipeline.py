@@ -10,7 +10,7 @@ from trivium.translators.arguments import PictureArguments, ShortEdge
 from trivium.translators.faults import refusal_in_words
 from trivium.types.datatype import Array
 from trivium.types.errors import Code, ServeError
-from trivium_child import picture_steps as steps
+from trivium_worker import pictures as steps
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture

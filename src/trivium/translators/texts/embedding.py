@@ -10,7 +10,7 @@ from trivium.translators.texts.encoding import EncodesTexts, Floats, checked, fa
 from trivium.translators.texts.requests import PairRequest, TextRequest, parse_pairs, parse_texts
 from trivium.translators.texts.tokenizer import TokenRow
 from trivium.types.datatype import Array
-from trivium_child import picture_steps as steps
+from trivium_worker import pictures as steps
 
 _STATES = "last_hidden_state"
 _LEAST = np.float32(1e-9)

@@ -13,7 +13,7 @@ from trivium.translators.texts.encoding import EncodedTexts, EncodesTexts, failu
 from trivium.translators.texts.requests import TextRequest, parse_texts
 from trivium.translators.texts.tokenizer import Text, TokenRow
 from trivium.types.datatype import Array
-from trivium_child import picture_steps as steps
+from trivium_worker import pictures as steps
 
 
 class FillMask(EncodesTexts):

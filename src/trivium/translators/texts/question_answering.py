@@ -12,7 +12,7 @@ from trivium.translators.texts.encoding import EncodesTexts, Floats, failure, ou
 from trivium.translators.texts.requests import PairRequest, parse_questions
 from trivium.translators.texts.tokenizer import TokenRow
 from trivium.types.datatype import Array
-from trivium_child import picture_steps as steps
+from trivium_worker import pictures as steps
 
 _NOWHERE = np.float32(-100000)
 

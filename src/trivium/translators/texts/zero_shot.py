@@ -11,7 +11,7 @@ from trivium.translators.texts.pretrained import read_entailment
 from trivium.translators.texts.requests import ZeroShotRequest, parse_candidates
 from trivium.translators.texts.tokenizer import TokenRow
 from trivium.types.datatype import Array
-from trivium_child import picture_steps as steps
+from trivium_worker import pictures as steps
 
 
 class ZeroShotClassification(EncodesTexts):

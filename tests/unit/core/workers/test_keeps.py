@@ -10,7 +10,7 @@ from trivium.core.workers.wire import UNREADABLE
 from trivium.types.buffers import Lease
 from trivium.types.operations import Infer
 from trivium.types.payload import Tensors
-from trivium_child.frames import FREED, KEPT, KEPT_BODY
+from trivium_worker.wire.frames import FREED, KEPT, KEPT_BODY
 
 
 @pytest.fixture

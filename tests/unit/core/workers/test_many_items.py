@@ -4,7 +4,7 @@ import pytest
 
 from trivium.core.workers.process import ManyItems
 from trivium.core.workers.wire import AnswerReader, ProtocolError
-from trivium_child import frames
+from trivium_worker.wire import frames
 
 
 def nobody(item):

@@ -9,7 +9,7 @@ import pytest
 from trivium.core.workers.connection import ReadinessProbe
 from trivium.core.workers.wire import ProtocolError
 from trivium.types.errors import Code, ServeError
-from trivium_child import frames
+from trivium_worker.wire import frames
 
 SAYS = memoryview(frames.text({"checks": True}))
 YES, NO = (memoryview(frames.text({"why": why})) for why in ("", "no database"))

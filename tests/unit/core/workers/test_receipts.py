@@ -1,8 +1,8 @@
 """FlowControl for parts: when they are due, and what happens to them while a receiver is full."""
 
 from trivium.core.workers.connection import FlowControl
-from trivium_child import frames
-from trivium_child.window import BYTES
+from trivium_worker.wire import frames
+from trivium_worker.wire.window import BYTES
 
 
 def told(receipts):

@@ -6,7 +6,7 @@ import pytest
 from tests.fuzz.worker_wire import CALL, Owner, about
 
 from trivium.core.workers.wire import ProtocolError
-from trivium_child import frames
+from trivium_worker.wire import frames
 
 
 class Never(random.Random):

@@ -26,8 +26,8 @@ from trivium.core.workers.wire import AnswerReader, BatchWriter, write_reply
 from trivium.types.errors import Code, ServeError
 from trivium.types.payload import Listed, Raw, Tensors
 from trivium.types.running import Batch
-from trivium_child import frames, values
-from trivium_child.frames import AnswerTexts
+from trivium_worker.wire import frames, values
+from trivium_worker.wire.frames import AnswerTexts
 
 
 @pytest.fixture(scope="module")

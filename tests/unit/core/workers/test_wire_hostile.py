@@ -11,7 +11,7 @@ from tests.harness.worker_frames import as_child, done, part, payloads, written
 
 from trivium.core.workers.wire import AnswerReader, ProtocolError
 from trivium.types.payload import Raw
-from trivium_child import frames
+from trivium_worker.wire import frames
 
 
 def answer(about, data=b"", item=1, what=frames.PAYLOAD):

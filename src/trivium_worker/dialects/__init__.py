@@ -1,0 +1,24 @@
+"""The dialects of handlers: each is a package here, whose shims have the modules that its handlers import."""
+
+import importlib
+import os
+import sys
+from typing import Any, Callable, Dict, Iterable
+
+from trivium_worker.runtime.adapter import Adapter, Host, Setup
+
+SHIMS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "shims")
+
+
+def make_importable(dialect: str, folders: Iterable[str] = ()) -> None:
+    """Put a model's own folders, and behind them the shims of a dialect, in front of all that can be imported."""
+    sys.path[:0] = [*folders, os.path.join(SHIMS, dialect)]
+
+
+def adapter_of(told: Dict[str, Any]) -> Callable[[Setup, Host], Adapter]:
+    """Return what makes the adapter of a setup's dialect, for which user code can be imported from now on."""
+    make_importable(told["dialect"], told["path"])
+    make: Callable[[Setup, Host], Adapter] = importlib.import_module(
+        "%s.%s" % (__name__, told["dialect"])
+    ).ADAPTER
+    return make

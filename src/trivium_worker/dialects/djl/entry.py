@@ -1,0 +1,65 @@
+"""Finds the function that a DJL model names: in a file of the model's folder, or in a module.
+
+Source: spec sheet `djl`, section 8.2. What user code raises while it is imported passes.
+"""
+
+import importlib
+import importlib.util
+import inspect
+import os
+import sys
+from types import ModuleType
+from typing import Any, Callable
+
+from trivium_worker.wire.values import Failure
+
+
+def load_entry(root: str, entry: str) -> ModuleType:
+    """Load the entry's module; Failure (code "load failed") where it is not there."""
+    return _of_entry(os.path.join(root, entry)) if entry.endswith(".py") else importlib.import_module(entry)
+
+
+def function_of(
+    module: ModuleType, entry: str, name: str, is_asynchronous: bool = False
+) -> Callable[[Any], Any]:
+    """Return the function `name` of the entry. Raises Failure (code "load failed") where it is not there, cannot be
+    called, or is an async function that nobody would wait for.
+    """
+    function = getattr(module, name, None)
+    if function is None or not callable(function):
+        there = [key for key, value in vars(module).items() if inspect.isfunction(value)]
+        raise Failure(
+            "%s has no function %s; it defines: %s. Define it, or name another in option.handler."
+            % (entry, name, ", ".join(there[:20]) or "no functions"),
+            "load failed",
+        )
+    is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+    if is_async and not is_asynchronous:
+        raise Failure(
+            "%s in %s is an async function. Set option.async_mode=true, or define it without async."
+            % (name, entry),
+            "load failed",
+        )
+    found: Callable[[Any], Any] = function
+    return found
+
+
+def load_file(path: str, name: str) -> ModuleType:
+    """Run a file as the module `name`, which stays among the modules unless it raises."""
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None or not os.path.isfile(path):
+        raise Failure("There is no file %s. Name it in option.entryPoint." % path, "load failed")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _of_entry(path: str) -> ModuleType:
+    """The module of a file under its own name, so that what it defines can be pickled and imported again."""
+    name = os.path.splitext(os.path.basename(path))[0]
+    return load_file(path, "djl_entry_" + name if name in sys.modules else name)

@@ -1,0 +1,98 @@
+"""Turns what a TorchServe handler returns or raises into outcomes.
+
+Source: spec sheet `torchserve`, section 4.3: bytes, text, a torch tensor, else JSON; no content type but the handler's
+own. A failure begins with the original's text, which the wire may keep to, and says more behind it.
+"""
+
+import io
+import json
+import logging
+import sys
+import traceback
+from typing import Any, Dict, List
+
+from trivium_worker.wire.values import Failure, Part, Raw, frameless
+
+FAILED = 503
+OUT_OF_MEMORY = 507
+
+
+def body_of(element: Any) -> bytes:
+    """The bytes of one element. Failure where it can be written in none of the ways."""
+    if isinstance(element, (bytes, bytearray, memoryview)):
+        return bytes(element)
+    try:
+        if isinstance(element, str):
+            return element.encode("utf-8")
+        torch = sys.modules.get("torch")
+        if torch is not None and isinstance(element, torch.Tensor):
+            buffer = io.BytesIO()
+            torch.save(element, buffer)
+            return buffer.getvalue()
+        return json.dumps(element, indent=2).encode("utf-8")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Failure(
+            "Unsupported model output data type. The handler returned a %s: %s. Return bytes, text, a torch tensor "
+            "or what JSON can write." % (type(element).__name__, error),
+            status=FAILED,
+        ) from error
+
+
+def answer_of(element: Any, processor: Any) -> Raw:
+    """One element with the status and headers that the handler set for its request. Failure where they are none."""
+    headers: Dict[str, str] = {
+        str(name): str(value) for name, value in processor.get_response_headers().items() if value is not None
+    }
+    code, phrase = processor.get_response_status_code(), processor.get_response_status_phrase()
+    if isinstance(code, bool) or not isinstance(code, int):
+        raise Failure(
+            "Prediction failed: the handler set the response status %r, which is no number." % (code,),
+            status=FAILED,
+        )
+    return Raw([Part(body_of(element))], headers, status=code, reason=str(phrase or ""))
+
+
+def elements_of(result: Any, count: int) -> List[Any]:
+    """The elements of a result, one per request. Failure where it is no list of that length."""
+    if not isinstance(result, list):
+        raise Failure(
+            "Invalid model predict output. The handler returned a %s; it must return a list with one element for "
+            "each request." % type(result).__name__,
+            status=FAILED,
+        )
+    if len(result) != count:
+        raise Failure(
+            "number of batch response mismatched: the handler returned %d elements for %d requests; it must return "
+            "one for each, in order." % (len(result), count),
+            status=FAILED,
+        )
+    return result
+
+
+def failure_of(error: Exception) -> Failure:
+    """Return what a handler raised, as every request of its batch gets it; the traceback goes to the log, of what was
+    found wrong with its answer the sentence: clients may get the beginning alone.
+    """
+    if isinstance(error, Failure):
+        logging.warning("%s", error.message)
+        return frameless(error)
+    traceback.print_exception(type(error), error, error.__traceback__)
+    from ts.utils.util import PredictionException
+
+    if isinstance(error, PredictionException):
+        return Failure(error.message, status=_status(error.error_code))
+    words = "%s: %s%s" % (type(error).__name__, error, _place(error))
+    if isinstance(error, MemoryError) or "CUDA" in str(error):
+        return Failure("Out of resources: %s" % words, "out of memory", OUT_OF_MEMORY)
+    return Failure("Prediction failed: %s" % words, status=FAILED)
+
+
+def _status(code: Any) -> int:
+    if code == 413:  # to a client that would mean its own request
+        return OUT_OF_MEMORY
+    return code if isinstance(code, int) and 400 <= code <= 599 else 500
+
+
+def _place(error: Exception) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    return " (%s, line %s)" % (frames[-1].filename, frames[-1].lineno) if frames else ""

@@ -1,0 +1,59 @@
+"""model.py as a module of a package that is named like its version: `1.model`. Sheet "triton", section 8.1.
+
+The version's folder and the model's folder go to the end of `sys.path`, as in the original: what is installed
+comes before what lies beside the model.
+"""
+
+import importlib.util
+import os
+import sys
+import types
+from typing import Any
+
+from trivium_worker.wire.values import Failure
+
+
+def load_module(root: str, entry: str, version: str) -> Any:
+    """The module, run. `root` is the version's folder. Raises Failure where the file cannot be a module, and what
+    the file raises.
+    """
+    folder = os.path.abspath(root)
+    for place in (folder, os.path.dirname(folder)):
+        if place not in sys.path:
+            sys.path.append(place)
+    path = os.path.join(folder, entry)
+    stem, suffix = os.path.splitext(os.path.basename(entry))
+    if suffix != ".py" or not os.path.isfile(path):
+        raise Failure(
+            "%s is no Python file; expected model.py, or what default_model_filename names, with .py at its end."
+            % path,
+            "load failed",
+        )
+    package = _package(version, folder)
+    module = _run("%s.%s" % (version, stem), path)
+    setattr(package, stem, module)
+    return module
+
+
+def _package(name: str, folder: str) -> Any:
+    init = os.path.join(folder, "__init__.py")
+    if os.path.isfile(init):
+        return _run(name, init, [folder])
+    package: Any = types.ModuleType(name)
+    package.__path__ = [folder]
+    sys.modules[name] = package
+    return package
+
+
+def _run(name: str, path: str, search: Any = None) -> Any:
+    spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=search)
+    assert spec is not None, "a file that ends with .py has no loader"
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module

@@ -1,0 +1,52 @@
+"""Turns whatever an adapter's `run` raises into outcomes, and words for them.
+
+An exception fails the batch that it came out of; only what shall end the process does.
+"""
+
+import contextlib
+import traceback
+from typing import Any, List
+
+from trivium_worker.runtime.adapter import Adapter
+from trivium_worker.wire.values import Failure, Item, frameless
+
+ENDS_PROCESS = (SystemExit, KeyboardInterrupt)
+"""What user code may raise to end its process, as it would anywhere else: the server hears of that, and starts another.
+All else that it raises, no Exception as it may be (a panic of Rust, a cancellation), is the end of its requests alone.
+"""
+
+
+def outcomes_of(adapter: Adapter, items: List[Item]) -> List[Any]:
+    """One for each item, in order. What ends the process passes."""
+    try:
+        outcomes = adapter.run(items)
+        if len(outcomes) != len(items):
+            raise Failure(
+                "The adapter made %d outcomes of %d requests; report this." % (len(outcomes), len(items))
+            )
+        return outcomes
+    except Failure as failure:
+        return [frameless(failure)] * len(items)
+    except ENDS_PROCESS:
+        raise
+    except MemoryError as error:
+        return [Failure("The model ran out of memory. %s" % words_of(error), "out of memory")] * len(items)
+    except BaseException as error:  # what asyncio raises for a cancellation is no Exception
+        return [fault(error)] * len(items)
+
+
+def fault(error: BaseException) -> Failure:
+    """Return the error for an exception, which is printed with its traceback."""
+    with contextlib.suppress(Exception):  # user code may have closed its standard error
+        traceback.print_exception(type(error), error, error.__traceback__)
+    where = traceback.extract_tb(error.__traceback__)
+    place = " (%s, line %s)" % (where[-1].filename, where[-1].lineno) if where else ""
+    return Failure("The model raised %s: %s%s" % (type(error).__name__, words_of(error), place))
+
+
+def words_of(error: BaseException) -> str:
+    """Return what the exception says of itself, if it can."""
+    try:
+        return str(error)
+    except Exception:
+        return "(it cannot say what)"

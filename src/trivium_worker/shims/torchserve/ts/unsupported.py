@@ -1,0 +1,75 @@
+"""Stands in for the parts of TorchServe that this version does not support: handlers can import them, not use them."""
+
+from typing import Any, Dict
+
+from trivium_worker.dialects.stand_ins import FINDER
+
+CLASSES = {
+    "ts.torch_handler.vision_handler": "VisionHandler",
+    "ts.torch_handler.image_classifier": "ImageClassifier",
+    "ts.torch_handler.image_segmenter": "ImageSegmenter",
+    "ts.torch_handler.object_detector": "ObjectDetector",
+    "ts.torch_handler.text_handler": "TextHandler",
+    "ts.torch_handler.text_classifier": "TextClassifier",
+    "ts.torch_handler.densenet_handler": "DenseNetHandler",
+    "ts.torch_handler.dali_image_classifier": "DALIImageClassifier",
+    "ts.torch_handler.vllm_handler": "VLLMHandler",
+    "ts.torch_handler.trt_llm_handler": "TRTLLMHandler",
+    "ts.torch_handler.distributed.base_pippy_handler": "BasePippyHandler",
+    "ts.torch_handler.distributed.base_deepspeed_handler": "BaseDeepSpeedHandler",
+    "ts.handler_utils.micro_batching": "MicroBatching",
+    "ts.handler_utils.hf_batch_streamer": "TextIteratorStreamerBatch",
+}
+"""Module -> its class, which can be extended; making an object of it, or of a subclass, raises."""
+
+FUNCTIONS = ("ts.handler_utils.distributed.pt_pippy", "ts.handler_utils.distributed.deepspeed")
+"""Modules in which every name is a function that raises when it is called."""
+
+PACKAGES = ("ts.torch_handler.distributed", "ts.handler_utils.distributed")
+
+
+class NotSupported(NotImplementedError):
+    """Raised by a part of TorchServe that this version does not support."""
+
+
+def refusal(name: str) -> NotSupported:
+    """Return the error for a name."""
+    return NotSupported(
+        "%s of TorchServe is not supported in this version. Write what you need from it into the handler, or extend "
+        "ts.torch_handler.base_handler.BaseHandler." % name
+    )
+
+
+def _class(module: str) -> Dict[str, Any]:
+    name = CLASSES[module]
+
+    def make(cls: Any, *arguments: Any, **named: Any) -> Any:
+        raise refusal("%s.%s" % (module, name))
+
+    return {name: type(name, (), {"__new__": make, "__module__": module})}
+
+
+def _functions(module: str) -> Dict[str, Any]:
+    def find(name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            raise refusal("%s.%s" % (module, name))
+
+        return call
+
+    return {"__getattr__": find}
+
+
+def _nothing(module: str) -> Dict[str, Any]:
+    return {}
+
+
+FINDER.add(
+    {
+        **dict.fromkeys(CLASSES, _class),
+        **dict.fromkeys(FUNCTIONS, _functions),
+        **dict.fromkeys(PACKAGES, _nothing),
+    }
+)

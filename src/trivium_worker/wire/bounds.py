@@ -1,0 +1,53 @@
+"""Bounds of a worker process, which it takes upon itself before any code of the model runs, and hands down."""
+
+import os
+import resource
+from typing import Any, Dict
+
+from trivium_worker.wire.values import Failure
+
+CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
+
+
+def apply(bounds: Dict[str, Any]) -> None:
+    """Take on `files` (descriptors), `processors` (a number; `index` chooses which) and `is_offline`. Called while the
+    process has one thread. Raises Failure that names the option and what the kernel says.
+    """
+    if bounds["files"]:
+        _try("--worker-files", lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (bounds["files"],) * 2))
+    if bounds["processors"]:
+        _try("--worker-processors", lambda: _stay_on(bounds["processors"], bounds["index"]))
+    if bounds["is_offline"]:
+        _try("--worker-offline", _leave_network)
+
+
+def _try(option: str, act: Any) -> None:
+    try:
+        act()
+    except (OSError, ValueError) as error:
+        text = "%s cannot be kept: %s. Leave the option out, or let the server do this." % (option, error)
+        raise Failure(text, "load failed") from error
+
+
+def _stay_on(count: int, index: int) -> None:
+    there = sorted(os.sched_getaffinity(0))
+    if count > len(there):
+        raise ValueError("it asks for %d processors, and there are %d" % (count, len(there)))
+    os.sched_setaffinity(0, {there[(index * count + i) % len(there)] for i in range(count)})
+
+
+def _leave_network() -> None:
+    """Move to a network of its own, in which there is nothing; who is not root needs a user namespace for that."""
+    import ctypes  # which few workers need
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    user, group = os.geteuid(), os.getegid()
+    if libc.unshare(CLONE_NEWNET) == 0:
+        return
+    if libc.unshare(CLONE_NEWUSER | CLONE_NEWNET):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    maps = {"setgroups": "deny", "uid_map": "%d %d 1" % (user, user), "gid_map": "%d %d 1" % (group, group)}
+    for name, text in maps.items():
+        with open("/proc/self/" + name, "w") as file:
+            file.write(text)
