@@ -16,6 +16,7 @@ from tests.harness.keys import EXPIRED, KEYS
 from tests.harness.triton_configs import BATCHES, GPUS, OTHER_POLICIES, RICH
 
 from trivium.access.keys import parse_keys
+from trivium.catalogue import CATALOGUE
 from trivium.cli.torchserve.settings import exposure, settle
 from trivium.cli.torchserve.sources import gather
 from trivium.codecs import java_properties as properties
@@ -109,7 +110,7 @@ def read_torchserve_properties(data: bytes, chance: random.Random) -> None:
         warnings.simplefilter("ignore", FutureWarning)  # of a pattern that a later Python reads otherwise
         sources = gather(found, {}, {"NUMBER": "7", "TS_JOB_QUEUE_SIZE": data[:20].decode("latin-1")})
         try:
-            settled = settle(sources, lambda: ("c", "k"), (2, chance.randrange(3)), {})
+            settled = settle(CATALOGUE, sources, lambda: ("c", "k"), (2, chance.randrange(3)), {})
         except ServeError:
             return
     exposure(settled)

@@ -102,7 +102,7 @@ def _check_djl(
     is_servable = True
     under: Mapping[str, SourceSetting] = {}
     if djl_config is not None:
-        checked: CheckedConfig = check_config(djl_config, os.environ)
+        checked: CheckedConfig = check_config(CATALOGUE, djl_config, os.environ)
         print_file(console, djl_config, checked.findings)
         is_servable, under = checked.is_servable, checked.under
     formats = CATALOGUE.formats
@@ -116,7 +116,7 @@ def _check_torchserve(
     console: Console, file: Path, store: str, paths: tuple[Place, ...], models: ModelsConfig
 ) -> bool:
     """Print a configuration of TorchServe's, the models that it names, and those in the paths."""
-    checked = check_properties(file, store, os.environ)
+    checked = check_properties(CATALOGUE, file, store, os.environ)
     print_file(console, file, checked.findings)
     print_values(console, ("property", "value", "from where"), checked.values)
     is_servable = checked.is_servable
@@ -124,7 +124,7 @@ def _check_torchserve(
         places = checked.settings.loaded.config.models.fetch_from
         config = ServerConfig(models=replace(models, fetch_from=models.fetch_from or places))
         is_servable = print_check(console, *asyncio.run(examine_startup(checked, config))) and is_servable
-    return _check_paths(console, paths, models, checked.formats()) and is_servable
+    return _check_paths(console, paths, models, checked.formats(CATALOGUE.formats)) and is_servable
 
 
 def _check_paths(

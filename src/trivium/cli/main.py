@@ -32,6 +32,9 @@ COMMANDS = {
     "demo": ("trivium.cli.demo", "Serve the shipped example models and print requests for them."),
 }
 
+OF_SERVERS = frozenset({"tritonserver", "djl-serving", "torchserve"})
+"""Commands of servers that we stand in for: they are handed the catalogue, which they are a part of."""
+
 
 class LazyGroup(click.Group):
     """Imports a subcommand only to run it, so that help and errors are quick."""
@@ -65,8 +68,11 @@ class LazyGroup(click.Group):
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(version("trivium"), prog_name="trivium")
-def main() -> None:
+@click.pass_context
+def main(context: click.Context) -> None:
     """Trivium serves any model folder, on any engine, to any client."""
+    if context.invoked_subcommand in OF_SERVERS:
+        context.obj = import_module("trivium.catalogue").CATALOGUE
 
 
 if __name__ == "__main__":

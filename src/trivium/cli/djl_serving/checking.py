@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from trivium.app import Catalogue
 from trivium.cli.djl_serving.command import home_of, read_properties
 from trivium.cli.djl_serving.settings import settle
 from trivium.cli.djl_serving.sources import gather
@@ -25,14 +26,14 @@ class CheckedConfig:
         return all(finding.severity is not Severity.ERROR for finding in self.findings)
 
 
-def check_config(file: Path, environment: Mapping[str, str]) -> CheckedConfig:
+def check_config(catalogue: Catalogue, file: Path, environment: Mapping[str, str]) -> CheckedConfig:
     """Check a file as `djl-serving -f FILE` would read it; of the environment only the server's home counts."""
     sources = gather(read_properties(file), (), "", {})
     findings = tuple(sources.findings)
     if sources.faults:
         return CheckedConfig(findings, {})
     try:
-        settled = settle(sources, {}, home_of(environment))
+        settled = settle(catalogue, sources, {}, home_of(environment))
     except ConfigError as error:
         return CheckedConfig((*findings, *error.findings), {})
     except ServeError as error:

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 import click
 
-from trivium.catalogue import CATALOGUE
+from trivium.app import Catalogue
 from trivium.cli.djl_serving.life import live
 from trivium.cli.djl_serving.report import summary
 from trivium.cli.djl_serving.server_metrics import log_failure
@@ -70,7 +70,8 @@ def parser() -> argparse.ArgumentParser:
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
 )
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
-def command(words: Sequence[str]) -> None:
+@click.pass_obj
+def command(catalogue: Catalogue, words: Sequence[str]) -> None:
     """Serve DJL's models, with the flags and files of djl-serving."""
     keep_hangups()
     options = parser().parse_args(list(words))
@@ -80,9 +81,9 @@ def command(words: Sequence[str]) -> None:
             "requirements.txt."
         )
     _log_to_console()
-    file, settings = _settled(options, os.environ)
+    file, settings = _settled(catalogue, options, os.environ)
     _log.info("Starting model server ...")
-    _log.info("Starting djl-serving: trivium %s ...", CATALOGUE.version)
+    _log.info("Starting djl-serving: trivium %s ...", catalogue.version)
     _log.info("%s", summary(settings, os.environ, count_gpus(), file))
     for notice in (*settings.loaded.notices, *settings.notices):
         _log.warning("%s", notice)
@@ -92,14 +93,16 @@ def command(words: Sequence[str]) -> None:
         _refuse(frameless(error))
 
 
-def _settled(options: argparse.Namespace, environment: Mapping[str, str]) -> tuple[str, ServingSettings]:
+def _settled(
+    catalogue: Catalogue, options: argparse.Namespace, environment: Mapping[str, str]
+) -> tuple[str, ServingSettings]:
     """Return the configuration file and all settings. Ends the command where they are at fault."""
     try:
         home = home_of(environment)
         file = config_file(options.config_file, home)
         properties = read_properties(file)
         sources = gather(properties, options.models, options.model_store, environment)
-        return str(file or ""), settle(sources, environment, home)
+        return str(file or ""), settle(catalogue, sources, environment, home)
     except ServeError as error:
         log_failure("ConfigurationError")
         _refuse(frameless(error))

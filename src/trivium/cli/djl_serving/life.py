@@ -10,7 +10,6 @@ from collections.abc import Iterable
 
 from trivium import app
 from trivium.app import Site
-from trivium.catalogue import CATALOGUE
 from trivium.cli.cannot_listen import CannotListen
 from trivium.cli.collector import COLLECTIONS
 from trivium.cli.djl_serving.report import bound
@@ -40,8 +39,10 @@ async def live(settings: ServingSettings) -> int:
     config = settings.loaded.config
     stop = StopSignals(config.server.drain_timeout)
     form = DjlFormat(settings.under, settings.environments, takes_weights=True)
-    formats = (form, *(each for each in CATALOGUE.formats if not isinstance(each, DjlFormat)))
-    async with app.build(CATALOGUE, config, observer(config.workers.shares_processor), formats) as server:
+    formats = (form, *(each for each in settings.catalogue.formats if not isinstance(each, DjlFormat)))
+    async with app.build(
+        settings.catalogue, config, observer(config.workers.shares_processor), formats
+    ) as server:
         for model in settings.models:
             _log.info("Initializing model: %s", model.source.uri)
             if model.path is None:
@@ -50,7 +51,7 @@ async def live(settings: ServingSettings) -> int:
             claiming = next((each for each in formats if each.claims(model.path)), form)
             server.add(model.path, claiming, model.source)
         states = ByType() if settings.lazy is None else ByType(settings.lazy)
-        listeners = Listeners(server, Site(CATALOGUE, config, server.regions, states))
+        listeners = Listeners(server, Site(settings.catalogue, config, server.regions, states))
         try:
             return await _serve(server, listeners, settings, stop)
         except CannotListen as error:
@@ -72,7 +73,7 @@ async def _serve(server: Server, listeners: Listeners, settings: ServingSettings
 
     known = None if settings.waits else listen
     given_up = asyncio.Event()
-    metrics = LifeMetrics(server.metrics.take, given_up.set)
+    metrics = LifeMetrics(settings.catalogue.version, server.metrics.take, given_up.set)
     loading = asyncio.ensure_future(server.start(metrics, known=known))
     stopped = asyncio.ensure_future(_until(stop, given_up if settings.fails_fast else None))
     await asyncio.wait({loading, stopped}, return_when="FIRST_COMPLETED")

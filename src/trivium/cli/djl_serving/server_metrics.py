@@ -8,7 +8,6 @@ import socket
 import time
 from collections.abc import Callable, Mapping
 
-from trivium.catalogue import CATALOGUE
 from trivium.codecs.metric_lines import metric_line
 from trivium.types.operations import VersionStatus
 from trivium.types.state import VersionState
@@ -31,14 +30,18 @@ class LifeMetrics:
     """
 
     def __init__(
-        self, count: Count, given_up: Callable[[], None], now: Callable[[], float] = time.monotonic
+        self,
+        version: str,
+        count: Count,
+        given_up: Callable[[], None],
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._count = count
         self._given_up = given_up
         self._now = now
         self._began = now()
         self._last: dict[tuple[str, str], tuple[VersionState, float]] = {}
-        self._tell(_SERVER, "DJLServingStart", COUNT, 1, {"Version": CATALOGUE.version})
+        self._tell(_SERVER, "DJLServingStart", COUNT, 1, {"Version": version})
 
     def listens(self) -> None:
         """Every model is loaded, and the server listens."""

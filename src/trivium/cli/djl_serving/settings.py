@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from trivium.catalogue import CATALOGUE
+from trivium.app import Catalogue
 from trivium.cli.djl_serving.keys import ServingAddress, read_address
 from trivium.cli.djl_serving.sources import ServingSources
 from trivium.config.loading import LoadedConfig, from_process
 from trivium.config.options import ServerConfig
+from trivium.config.schema import ConfigSchema
 from trivium.dialects.djl.error_rate_policy import ErrorKind
 from trivium.dialects.djl.layers import from_environment
 from trivium.dialects.djl.model_urls import LOCAL, DjlModelUrl, read_list, read_url
@@ -73,6 +74,7 @@ class ServingSettings:
     """All that a DJL server is started with. `under` are defaults of its models; `notices` are worth a line each.
     It `fails_fast`: it ends once a model is given up. By the rule `lazy` predictions register models."""
 
+    catalogue: Catalogue
     loaded: LoadedConfig
     under: Mapping[str, SourceSetting]
     models: Sequence[StartupModel]
@@ -85,14 +87,17 @@ class ServingSettings:
     lazy: LazyRule | None = None
 
 
-def settle(sources: ServingSources, environment: Mapping[str, str], home: Path) -> ServingSettings:
-    """Return the settings of a server whose home is this folder."""
+def settle(
+    catalogue: Catalogue, sources: ServingSources, environment: Mapping[str, str], home: Path
+) -> ServingSettings:
+    """Return the settings of a server whose home is this folder, and which is made of what the catalogue has."""
     if sources.faults:
         raise ConfigError(sources.faults)
     notices = [str(finding) for finding in sources.findings]
     models = _models(sources, environment, home, notices)
-    loaded = _config(sources, environment, home, notices)
+    loaded = _config(catalogue.schema, sources, environment, home, notices)
     return ServingSettings(
+        catalogue,
         loaded,
         _under(sources, environment),
         models,
@@ -123,7 +128,11 @@ def _lazy(sources: ServingSources, config: ServerConfig) -> LazyRule | None:
 
 
 def _config(
-    sources: ServingSources, environment: Mapping[str, str], home: Path, notices: list[str]
+    schema: ConfigSchema,
+    sources: ServingSources,
+    environment: Mapping[str, str],
+    home: Path,
+    notices: list[str],
 ) -> LoadedConfig:
     inference, management = (_address(sources, f"{role}_address") for role in ("inference", "management"))
     if not sources.is_given("management_address"):
@@ -161,9 +170,9 @@ def _config(
     if management != inference:
         fields |= _listener(sources, management, "management", home)
         fields["management_host"] = management.bind.host
-    loaded = from_process(CATALOGUE.schema, None, fields)
+    loaded = from_process(schema, None, fields)
     if loaded.config.security.keys:  # by its variable: the original has no key of the file for it
-        loaded = from_process(CATALOGUE.schema, None, fields | {"open": False, "open_management": False})
+        loaded = from_process(schema, None, fields | {"open": False, "open_management": False})
     elif loaded.config.wide:
         notices.append(_wide(loaded.config.wide, is_closed))
     return loaded

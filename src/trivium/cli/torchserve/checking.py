@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trivium import app
-from trivium.catalogue import CATALOGUE
+from trivium.app import Catalogue
 from trivium.cli.torchserve.certificates import can_sign
 from trivium.cli.torchserve.command import read_properties
 from trivium.cli.torchserve.properties_table import PROPERTIES
@@ -40,15 +40,17 @@ class CheckedProperties:
         """Would a server start with it, and load what it names?"""
         return all(finding.severity is not Severity.ERROR for finding in self.findings)
 
-    def formats(self) -> Sequence[Format]:
-        """Return the formats, TorchServe's under the rules of this file."""
+    def formats(self, known: Sequence[Format]) -> Sequence[Format]:
+        """Return the formats that are known, TorchServe's under the rules of this file."""
         if self.settings is None:
-            return CATALOGUE.formats
+            return known
         form = TorchServeFormat(self.settings.rules, os.environ)
-        return [form if isinstance(each, TorchServeFormat) else each for each in CATALOGUE.formats]
+        return [form if isinstance(each, TorchServeFormat) else each for each in known]
 
 
-def check_properties(file: Path, store: str, environment: Mapping[str, str]) -> CheckedProperties:
+def check_properties(
+    catalogue: Catalogue, file: Path, store: str, environment: Mapping[str, str]
+) -> CheckedProperties:
     """Check a file as `torchserve --ts-config FILE --model-store STORE` would read it. Raises Refused."""
     flags = (
         {"model_store": SourceSetting(store, Origin("the command line", "--model-store"))} if store else {}
@@ -63,7 +65,7 @@ def check_properties(file: Path, store: str, environment: Mapping[str, str]) -> 
         return CheckedProperties(findings, values)
     try:
         machine = len(os.sched_getaffinity(0)), count_gpus()
-        settings = settle(sources, _no_pair, machine, {})
+        settings = settle(catalogue, sources, _no_pair, machine, {})
     except ConfigError as error:
         return CheckedProperties((*findings, *error.findings), values)
     except ServeError as error:
@@ -92,8 +94,10 @@ async def examine_startup(
 ) -> tuple[list[ModelSpec], list[InvalidModel]]:
     """Read the models that a server would start with, without serving them."""
     assert checked.settings is not None, "its file has no fault"
+    catalogue = checked.settings.catalogue
+    formats = checked.formats(catalogue.formats)
     unclaimed = []
-    async with app.build(CATALOGUE, config, formats=checked.formats()) as server:
+    async with app.build(catalogue, config, formats=formats) as server:
         for model in checked.settings.startup.models:
             try:
                 if model.path is None:

@@ -18,6 +18,7 @@ from typing import NoReturn
 
 import click
 
+from trivium.app import Catalogue
 from trivium.cli.process import run
 from trivium.cli.stopping import keep_hangups
 from trivium.cli.torchserve import background
@@ -58,18 +59,21 @@ _log = logging.getLogger("org.pytorch.serve.ModelServer")
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
 )
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
-def command(words: Sequence[str]) -> None:
+@click.pass_obj
+def command(catalogue: Catalogue, words: Sequence[str]) -> None:
     """Serve TorchServe's models, with the options and files of torchserve."""
     options = parser().parse_args(list(words))
     try:
-        _act(options, words, os.environ)
+        _act(catalogue, options, words, os.environ)
     except (ServeError, Refused) as error:
         what = "Invalid configuration: " if isinstance(error, ConfigError) else ""
         click.echo(f"{what}{visible(error.message)}")
         raise SystemExit(FAILED) from error
 
 
-def _act(options: argparse.Namespace, words: Sequence[str], environment: Mapping[str, str]) -> None:
+def _act(
+    catalogue: Catalogue, options: argparse.Namespace, words: Sequence[str], environment: Mapping[str, str]
+) -> None:
     if options.version:
         click.echo(f"TorchServe Version is {SERVER_VERSION}")
         return
@@ -81,12 +85,12 @@ def _act(options: argparse.Namespace, words: Sequence[str], environment: Mapping
     check_log_config(options)
     folder = temp_folder(environment)
     if not options.foreground:
-        read_settings(options, environment, _no_pair)
+        read_settings(catalogue, options, environment, _no_pair)
         background.start(words)
         return
     if folder:
         tempfile.tempdir = folder
-    serve(options, environment, file)
+    serve(catalogue, options, environment, file)
 
 
 def check_not_running(file: PidFile) -> None:
@@ -116,7 +120,7 @@ class PreparedStart:
 
 
 def read_settings(
-    options: argparse.Namespace, environment: Mapping[str, str], make_pair: MakePair
+    catalogue: Catalogue, options: argparse.Namespace, environment: Mapping[str, str], make_pair: MakePair
 ) -> PreparedStart:
     """Read everything that configures a server. Raises Refused and ServeError."""
     file = config_file(options, environment)
@@ -131,7 +135,7 @@ def read_settings(
         )
     check_other_places(options)
     machine = len(os.sched_getaffinity(0)), count_gpus()
-    return PreparedStart(file, settle(sources, make_pair, machine, {"log_level": "info"}))
+    return PreparedStart(file, settle(catalogue, sources, make_pair, machine, {"log_level": "info"}))
 
 
 def config_file(options: argparse.Namespace, environment: Mapping[str, str]) -> Path | None:
@@ -180,11 +184,13 @@ def _no_pair() -> tuple[str, str]:
     return "", ""
 
 
-def serve(options: argparse.Namespace, environment: Mapping[str, str], file: PidFile) -> NoReturn:
+def serve(
+    catalogue: Catalogue, options: argparse.Namespace, environment: Mapping[str, str], file: PidFile
+) -> NoReturn:
     """Serve in this process, until a signal to stop. Raises Refused and ServeError for what keeps it from starting."""
     keep_hangups()
     with ExitStack() as ends:
-        prepared = read_settings(options, environment, partial(_signed_pair, ends))
+        prepared = read_settings(catalogue, options, environment, partial(_signed_pair, ends))
         settings = prepared.settings
         level = settings.loaded.config.server.log_level
         logs = begin_logs(log_folder(environment), metrics_folder(environment), level)

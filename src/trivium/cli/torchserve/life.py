@@ -15,7 +15,6 @@ from pathlib import Path
 
 from trivium import app
 from trivium.app import Site
-from trivium.catalogue import CATALOGUE
 from trivium.cli.cannot_listen import CannotListen
 from trivium.cli.collector import COLLECTIONS
 from trivium.cli.listeners import Listeners
@@ -68,15 +67,18 @@ async def _live(settings: TorchServeSettings, services: LifeServices) -> int:
     config = settings.loaded.config
     stop = StopSignals(config.server.drain_timeout)
     form = TorchServeFormat(settings.rules, os.environ)
-    formats = (form, *(each for each in CATALOGUE.formats if not isinstance(each, TorchServeFormat)))
+    formats = (form, *(each for each in settings.catalogue.formats if not isinstance(each, TorchServeFormat)))
     meter = make_meter(settings.metrics, services.logs)
     recorder = TorchServeRecorder(meter)
     seen = observer(config.workers.shares_processor)
-    async with app.build(CATALOGUE, config, seen, formats, recorder) as server, services.logs.written():
+    async with (
+        app.build(settings.catalogue, config, seen, formats, recorder) as server,
+        services.logs.written(),
+    ):
         keys = () if tokens is None else (tokens,)
         states = ByType(meter, settings.rules.sequence_names, *keys)
-        allowed = authorizers(tokens, app.listeners(CATALOGUE, config))
-        site = Site(CATALOGUE, config, server.regions, states)
+        allowed = authorizers(tokens, app.listeners(settings.catalogue, config))
+        site = Site(settings.catalogue, config, server.regions, states)
         listeners = Listeners(server, site, allowed, AnswerRecords(meter, services.logs))
         try:
             await listeners.start()

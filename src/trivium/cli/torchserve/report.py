@@ -5,7 +5,6 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from trivium.catalogue import CATALOGUE
 from trivium.cli.torchserve.settings import TorchServeSettings
 from trivium.dialects.torchserve.original import SERVER_VERSION
 from trivium.profiles import GRPC, GRPC_MANAGEMENT, HTTP, MANAGEMENT, METRICS
@@ -22,7 +21,7 @@ def summary(settings: TorchServeSettings, gpus: int, file: str) -> str:
 
 def _lines(settings: TorchServeSettings, gpus: int, file: str) -> Iterator[str]:
     text = settings.sources.text
-    yield f"Torchserve version: {SERVER_VERSION}, by trivium {CATALOGUE.version}"
+    yield f"Torchserve version: {SERVER_VERSION}, by trivium {settings.catalogue.version}"
     yield f"Current directory: {Path.cwd()}"
     yield f"Temp directory: {tempfile.gettempdir()}"
     yield f"Number of GPUs: {gpus}"

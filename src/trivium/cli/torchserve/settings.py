@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trivium.catalogue import CATALOGUE
+from trivium.app import Catalogue
 from trivium.cli.torchserve.certificates import given_pair
 from trivium.cli.torchserve.properties_table import ListenerAddress, read_address
 from trivium.cli.torchserve.sources import PropertySources
@@ -51,6 +51,7 @@ class TorchServeSettings:
     and what becomes of them.
     """
 
+    catalogue: Catalogue
     loaded: LoadedConfig
     rules: ServerRules
     startup: StartupList
@@ -64,9 +65,15 @@ class TorchServeSettings:
 
 
 def settle(
-    sources: PropertySources, make_pair: MakePair, machine: tuple[int, int], options: Mapping[str, object]
+    catalogue: Catalogue,
+    sources: PropertySources,
+    make_pair: MakePair,
+    machine: tuple[int, int],
+    options: Mapping[str, object],
 ) -> TorchServeSettings:
-    """Return the settings of a server. `machine`: its processors and GPUs; `options` are further ones of ours."""
+    """Return the settings of a server, which is made of what the catalogue has. `machine`: its processors and GPUs;
+    `options` are further ones of ours.
+    """
     if sources.faults:
         raise ConfigError(sources.faults)
     notices = [str(finding) for finding in sources.findings]
@@ -85,7 +92,8 @@ def settle(
     fields = {**_options(sources, make_pair), **options, "fetch_from": ",".join(places)}
     has_tokens = not sources.switch("disable_token_authorization")
     return TorchServeSettings(
-        from_process(CATALOGUE.schema, None, fields),
+        catalogue,
+        from_process(catalogue.schema, None, fields),
         rules,
         startup,
         store,

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from trivium.app import Catalogue
 from trivium.cli.process import run
 from trivium.cli.stopping import keep_hangups
 from trivium.cli.tritonserver.life import live
@@ -16,10 +17,11 @@ from trivium.cli.tritonserver.usage import Usage, given, options, refuse
 from trivium.types.errors import ServeError
 
 
-def _serve(**words: Any) -> None:
+@click.pass_obj
+def _serve(catalogue: Catalogue, /, **words: Any) -> None:
     keep_hangups()
     try:
-        settings = settle(given(words))
+        settings = settle(catalogue, given(words))
     except ServeError as error:
         refuse(error.message, click.get_current_context())
     try:

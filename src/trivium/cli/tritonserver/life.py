@@ -14,7 +14,6 @@ import click
 
 from trivium import app
 from trivium.app import Site
-from trivium.catalogue import CATALOGUE
 from trivium.cli.cannot_listen import CannotListen
 from trivium.cli.collector import COLLECTIONS
 from trivium.cli.listeners import Listeners
@@ -94,14 +93,16 @@ async def _serve(settings: CommandSettings, stop: StopSignals) -> int:
 
 def _built(settings: CommandSettings) -> Server:
     try:
-        return app.build(CATALOGUE, settings.config, observer(settings.config.workers.shares_processor))
+        return app.build(
+            settings.catalogue, settings.config, observer(settings.config.workers.shares_processor)
+        )
     except ServeError as error:
         raise CannotStart("Invalid argument", error.message) from error
 
 
 def _made(server: Server, settings: CommandSettings) -> Listeners:
     try:
-        return Listeners(server, Site(CATALOGUE, settings.config, server.regions))
+        return Listeners(server, Site(settings.catalogue, settings.config, server.regions))
     except ServeError as error:
         raise CannotStart("Invalid argument", error.message) from error
 

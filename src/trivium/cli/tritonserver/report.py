@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from trivium.app import Site
-from trivium.catalogue import CATALOGUE
 from trivium.cli.tritonserver.settings import CommandSettings
 from trivium.cli.tritonserver.tables import agents_table, backends_table, models_table, options_table
 from trivium.core.server import Server
@@ -23,8 +22,12 @@ _RATES = {"off": "OFF", "execution_count": "EXEC_COUNT"}
 
 def tables(server: Server, listing: Listing, settings: CommandSettings) -> tuple[str, ...]:
     """Repository agents, backends, models, options: in the original's order."""
-    engines = {spec.engine for spec in server.specs()} & CATALOGUE.engines.keys()  # ensembles have none
-    paths = {_BACKENDS.get(name, name): inspect.getfile(type(CATALOGUE.engines[name])) for name in engines}
+    engines = {
+        spec.engine for spec in server.specs()
+    } & settings.catalogue.engines.keys()  # ensembles have none
+    paths = {
+        _BACKENDS.get(name, name): inspect.getfile(type(settings.catalogue.engines[name])) for name in engines
+    }
     return (
         agents_table(),
         backends_table(paths, _backend_settings(settings)),
@@ -73,7 +76,7 @@ def _backend_settings(settings: CommandSettings) -> Mapping[str, str]:
 
 def _options(settings: CommandSettings) -> Iterator[tuple[str, str]]:
     values, config = settings.values, settings.config
-    context = Site(CATALOGUE, config).context
+    context = Site(settings.catalogue, config).context
     yield "server_id", context.server_name
     yield "server_version", context.server_version
     extensions = make_options(replace(context, as_original=True)).extensions

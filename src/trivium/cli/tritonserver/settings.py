@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trivium.catalogue import CATALOGUE
+from trivium.app import Catalogue
 from trivium.cli.tritonserver import lists
 from trivium.cli.tritonserver.errors import CannotStart
 from trivium.cli.tritonserver.flag_table import FLAGS
@@ -18,6 +18,7 @@ from trivium.cli.tritonserver.metrics_flags import metrics_fields
 from trivium.cli.tritonserver.trace_flags import trace_fields, unused_traces
 from trivium.config.loading import LoadedConfig, from_process
 from trivium.config.options import ServerConfig
+from trivium.config.schema import ConfigSchema
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.log_settings import LogSettings
 
@@ -68,11 +69,12 @@ _LARGEST_MESSAGE = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class CommandSettings:
-    """All that the command line says. `startup` are the models to load first, None for all; `values` are those of all
-    flags, `unused` the flags that were given for nothing, with the reason, `notices` what is worth a line about the
-    environment.
+    """All that the command line says, with the catalogue of what a server is made of. `startup` are the models to load
+    first, None for all; `values` are those of all flags, `unused` the flags that were given for nothing, with the
+    reason, `notices` what is worth a line about the environment.
     """
 
+    catalogue: Catalogue
     config: ServerConfig
     repositories: tuple[str, ...]
     startup: tuple[str, ...] | None
@@ -87,7 +89,7 @@ class CommandSettings:
         return str(self.values["--model-control-mode"])
 
 
-def settle(given: Mapping[str, Any]) -> CommandSettings:
+def settle(catalogue: Catalogue, given: Mapping[str, Any]) -> CommandSettings:
     """Return the settings for the flags that were given, by name."""
     values = {name: given.get(name, () if flag.repeats else flag.default) for name, flag in FLAGS.items()}
     _check(values)
@@ -101,8 +103,10 @@ def settle(given: Mapping[str, Any]) -> CommandSettings:
     )
     # The original keeps a set of them: each counts once, and by name.
     repositories = tuple(sorted({*values["--model-store"], *values["--model-repository"]}))
-    loaded, unused = _config(values), _unused(given, values)
-    return CommandSettings(loaded.config, repositories, _startup(values), log, values, unused, loaded.notices)
+    loaded, unused = _config(catalogue.schema, values), _unused(given, values)
+    return CommandSettings(
+        catalogue, loaded.config, repositories, _startup(values), log, values, unused, loaded.notices
+    )
 
 
 def check_start(settings: CommandSettings) -> None:
@@ -138,7 +142,7 @@ def _check(values: Mapping[str, Any]) -> None:
         )
 
 
-def _config(values: Mapping[str, Any]) -> LoadedConfig:
+def _config(schema: ConfigSchema, values: Mapping[str, Any]) -> LoadedConfig:
     fields = {
         **{field: values[flag] for flag, field in _SAME.items()},
         **{field: values[flag] / 1000 for flag, field in _SECONDS.items()},
@@ -162,15 +166,15 @@ def _config(values: Mapping[str, Any]) -> LoadedConfig:
         "rate_limit_resources": ",".join(values["--rate-limit-resource"]),
     }
     for name in ("run_timeout", "grpc_idle_timeout"):
-        if CATALOGUE.schema.options[name].variable not in os.environ:
+        if schema.options[name].variable not in os.environ:
             fields[name] = 0.0  # the original sets no bound
     try:
-        loaded = from_process(CATALOGUE.schema, None, fields)
+        loaded = from_process(schema, None, fields)
         if loaded.config.security.keys:  # by its variable: the original has no flag for it
-            loaded = from_process(CATALOGUE.schema, None, fields | {"open": False, "open_management": False})
+            loaded = from_process(schema, None, fields | {"open": False, "open_management": False})
         return loaded
     except ConfigError as error:
-        raise ServeError(Code.INVALID, _by_flag(error)) from error
+        raise ServeError(Code.INVALID, _by_flag(error, schema)) from error
 
 
 def _tls(values: Mapping[str, Any]) -> dict[str, str]:
@@ -185,10 +189,10 @@ def _tls(values: Mapping[str, Any]) -> dict[str, str]:
     return {field: values[name] for field, name in zip(fields, names, strict=False)}
 
 
-def _by_flag(error: ConfigError) -> str:
+def _by_flag(error: ConfigError, schema: ConfigSchema) -> str:
     """Faults by the flags that set their fields."""
     tables = (_SAME, _SECONDS, _OPPOSITE)
-    flags = {CATALOGUE.schema.options[field].flag: flag for table in tables for flag, field in table.items()}
+    flags = {schema.options[field].flag: flag for table in tables for flag, field in table.items()}
     return "; ".join(
         f"{flags.get(finding.key, f'{finding.file}, {finding.key}')}: {finding.found}; expected {finding.expected}"
         for finding in error.findings

@@ -46,7 +46,7 @@ def test_starts_loads_and_failures_are_counted_and_logged(caplog: pytest.LogCapt
 
 def test_a_model_that_fails_once_it_served_is_given_up_and_one_that_is_loaded_again_is_not() -> None:
     ends: list[int] = []
-    metrics = LifeMetrics(lambda model, step: None, lambda: ends.append(1))
+    metrics = LifeMetrics("1.2", lambda model, step: None, lambda: ends.append(1))
     for state in (VersionState.LOADING, VersionState.READY, VersionState.LOADING, VersionState.FAILED):
         metrics(VersionStatus("a", "1", state))
     assert not ends

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from trivium.catalogue import CATALOGUE
 from trivium.cli.djl_serving.report import bound, summary
 from trivium.cli.djl_serving.settings import ServingSettings, settle
 from trivium.cli.djl_serving.sources import gather
@@ -20,7 +21,7 @@ def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def settled(home: Path, text: str = "", models: tuple[str, ...] = (), **environment: str) -> ServingSettings:
     sources = gather(read("config.properties", text.encode()), models, "", environment)
-    return settle(sources, environment, home)
+    return settle(CATALOGUE, sources, environment, home)
 
 
 def refusal(home: Path, text: str = "", models: tuple[str, ...] = (), **environment: str) -> str:

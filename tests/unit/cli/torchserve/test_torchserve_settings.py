@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from trivium.catalogue import CATALOGUE
 from trivium.cli.torchserve.command import read_properties
 from trivium.cli.torchserve.options import Refused
 from trivium.cli.torchserve.settings import TorchServeSettings, exposure, settle
@@ -27,7 +28,9 @@ def no_pair() -> tuple[str, str]:
 
 def settled(text: str, store: Path, machine: tuple[int, int] = MACHINE) -> TorchServeSettings:
     flags = {"model_store": SourceSetting(str(store), Origin("the command line", "--model-store"))}
-    return settle(gather(read("config.properties", text.encode()), flags, {}), no_pair, machine, {})
+    return settle(
+        CATALOGUE, gather(read("config.properties", text.encode()), flags, {}), no_pair, machine, {}
+    )
 
 
 def test_the_defaults_are_on_loopback_with_keys_and_without_the_model_api(tmp_path: Path) -> None:

@@ -4,13 +4,14 @@ from typing import Any
 
 import pytest
 
+from trivium.catalogue import CATALOGUE
 from trivium.cli.tritonserver.settings import CommandSettings, settle
 from trivium.types.errors import ServeError
 
 
 def told(*config: str, **flags: Any) -> CommandSettings:
     given = {f"--{name.replace('_', '-')}": value for name, value in flags.items()}
-    return settle({"--trace-config": config, **given})
+    return settle(CATALOGUE, {"--trace-config": config, **given})
 
 
 def fields(settings: CommandSettings) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from trivium.catalogue import CATALOGUE
 from trivium.cli.tritonserver.log_lines import TABLE, LineFormatter
 from trivium.cli.tritonserver.narration import narrate
 from trivium.cli.tritonserver.report import tables, used_options, warnings
@@ -134,7 +135,7 @@ def test_the_life_of_a_model(status: VersionStatus, lines: list[tuple[int, str]]
 
 
 def options_of(**flags: object) -> dict[str, str]:
-    settings = settle({"--" + name.replace("_", "-"): value for name, value in flags.items()})
+    settings = settle(CATALOGUE, {"--" + name.replace("_", "-"): value for name, value in flags.items()})
     rows = [line.strip("| ").split("|") for line in used_options(settings).splitlines()[3:-1]]
     return {
         name.strip(): value.strip()
@@ -186,11 +187,13 @@ def test_the_options_that_were_given() -> None:
 
 
 def test_what_is_wider_is_told_in_one_line() -> None:
-    (wide,) = warnings(settle({}))
+    (wide,) = warnings(settle(CATALOGUE, {}))
     assert "listens without keys to whoever reaches this machine" in wide
     assert "load and unload" not in wide
     near = {"--http-address": "127.0.0.1", "--grpc-address": "127.0.0.1", "--model-control-mode": "explicit"}
-    wide, unused = warnings(settle({**near, "--allow-client-shm": False, "--http-thread-count": 1}))
+    wide, unused = warnings(
+        settle(CATALOGUE, {**near, "--allow-client-shm": False, "--http-thread-count": 1})
+    )
     assert "listens" not in wide
     assert "shared memory" not in wide
     assert "load and unload" in wide
@@ -205,16 +208,16 @@ def test_the_four_tables_come_in_their_order() -> None:
     class Empty:
         versions = ()
 
-    texts = tables(Idle(), Empty(), settle({}))  # type: ignore[arg-type]
+    texts = tables(Idle(), Empty(), settle(CATALOGUE, {}))  # type: ignore[arg-type]
     assert [text.splitlines()[1].split()[1] for text in texts] == ["Repository", "Backend", "Model", "Option"]
 
 
 def test_what_the_environment_is_noticed_for_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRIVIUM_HTTP_PORT", "tcp://10.0.0.1:80")
-    settings = settle({})
+    settings = settle(CATALOGUE, {})
     assert settings.config.http.port == 8000
     _, skipped = warnings(settings)
     assert "TRIVIUM_HTTP_PORT" in skipped
     monkeypatch.setenv("TRIVIUM_QUEUE_ITEMS", "few")
     with pytest.raises(ServeError, match="environment, TRIVIUM_QUEUE_ITEMS: 'few'; expected a whole number"):
-        settle({})
+        settle(CATALOGUE, {})

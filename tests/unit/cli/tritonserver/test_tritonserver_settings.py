@@ -15,7 +15,7 @@ from trivium.types.errors import ServeError
 
 def told(**flags: Any) -> CommandSettings:
     """By the names of flags, with `_` for `-`."""
-    return settle({"--" + name.replace("_", "-"): value for name, value in flags.items()})
+    return settle(CATALOGUE, {"--" + name.replace("_", "-"): value for name, value in flags.items()})
 
 
 def refusal(**flags: Any) -> str:
@@ -132,7 +132,7 @@ def test_every_flag_that_is_served_does_something(flag: Flag) -> None:
     value: Any = other[flag.kind] if flag.default != other[flag.kind] else not flag.default
     if flag.choices:
         value = next(choice for choice in flag.choices if choice != flag.default)
-    before, after = settle({}), settle({flag.name: value})
+    before, after = settle(CATALOGUE, {}), settle(CATALOGUE, {flag.name: value})
     assert (before.config, before.log) != (after.config, after.log)
 
 
