@@ -14,7 +14,7 @@ def test_starts_loads_and_failures_are_counted_and_logged(caplog: pytest.LogCapt
     steps, ends, now = [], [], [0.0]
     with caplog.at_level(logging.INFO):
         metrics = LifeMetrics(
-            lambda model, step: steps.append((model, step)), lambda: ends.append(1), lambda: now[0]
+            "1.2", lambda model, step: steps.append((model, step)), lambda: ends.append(1), lambda: now[0]
         )
         for model, state in (
             ("a", VersionState.LOADING),
