@@ -15,9 +15,9 @@ from trivium.cli.djl_serving.checking import CheckedConfig, check_config
 from trivium.cli.findings import print_check, print_file, print_values
 from trivium.cli.foreign_configuration import reader_of
 from trivium.cli.options import LOCATED
-from trivium.cli.screen import only_text
 from trivium.cli.torchserve.checking import check_properties, examine_startup
 from trivium.cli.torchserve.options import Refused
+from trivium.commands.visible_console import only_text
 from trivium.config.options import ModelsConfig, ServerConfig
 from trivium.dialects.djl.layers import from_environment
 from trivium.formats.djl.environment import environment_rules

@@ -16,9 +16,9 @@ from rich.console import Console
 from trivium.affinity.observer import AffinityObserver
 from trivium.affinity.processors import Processors, are_known
 from trivium.cli.collector import COLLECTIONS
-from trivium.cli.screen import only_text
 from trivium.cli.stopping import leave
 from trivium.codecs.visible_text import visible
+from trivium.commands.visible_console import only_text
 from trivium.core.clock import LoopClock
 from trivium.log_rotation import Rotation
 from trivium.log_settings import LOG

@@ -6,8 +6,7 @@ import shlex
 from collections.abc import Sequence
 from urllib.parse import quote
 
-from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderableType, RenderHook, RenderResult
-from rich.segment import Segment
+from rich.console import Console
 from rich.status import Status
 from rich.table import Table
 from rich.text import Text
@@ -30,28 +29,6 @@ _NEXT = (
     "`trivium serve --help` what can be set."
 )
 _COLOURS = {VersionState.READY: "green", VersionState.FAILED: "red", VersionState.LOADING: "yellow"}
-
-
-class _Visible:
-    """Renders as what it holds does, its control characters as escapes."""
-
-    def __init__(self, inner: RenderableType) -> None:
-        self._inner = inner
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for segment in console.render(self._inner, options):
-            yield segment if segment.control else Segment(visible(segment.text), segment.style)
-
-
-class _OnlyText(RenderHook):
-    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
-        return [_Visible(each) for each in renderables]
-
-
-def only_text(console: Console) -> Console:
-    """Have names and texts of others be text on a console: a terminal obeys nothing in them. Returns the console."""
-    console.push_render_hook(_OnlyText())
-    return console
 
 
 class Progress:
