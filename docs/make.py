@@ -10,19 +10,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 from trivium.catalogue import CATALOGUE
-from trivium.cli.djl_serving.keys import KEYS as CONFIG_KEYS
-from trivium.cli.torchserve.properties_table import PROPERTIES, PropertySupport
-from trivium.cli.tritonserver.flag_table import FLAGS
-from trivium.cli.tritonserver.flags import FlagKind
 from trivium.codecs import grpc_status
 from trivium.codecs.payload_table import READERS, WRITERS
-from trivium.dialects.djl.keys import EVERY, DjlKey, DjlKeyRole
-from trivium.dialects.djl.language_model_keys import LANGUAGE_MODEL
-from trivium.dialects.triton.keys import ROWS, TritonKeyRole
 from trivium.profiles import HTTP
-from trivium.protocols.kserve.errors import STATUS
+from trivium.servers.djl.command.keys import KEYS as CONFIG_KEYS
+from trivium.servers.djl.words.keys import EVERY, DjlKey, DjlKeyRole
+from trivium.servers.djl.words.language_model_keys import LANGUAGE_MODEL
+from trivium.servers.torchserve.command.properties_table import PROPERTIES, PropertySupport
+from trivium.servers.triton.command.flag_table import FLAGS
+from trivium.servers.triton.command.flags import FlagKind
+from trivium.servers.triton.words.keys import ROWS, TritonKeyRole
 from trivium.types.access import AccessScope
 from trivium.types.state import ITEM_MOVES, SERVER_MOVES, VERSION_MOVES
+from trivium.wires.v2.errors import STATUS
 
 DOCS = Path(__file__).parent
 SCHEMA = CATALOGUE.schema

@@ -15,12 +15,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src"
-ROOMS = ("core", "types", "frontends", "protocols", "wire", "runtime")
+ROOMS = ("core", "types", "frontends", "wires", "wire", "runtime")
 PACKAGES = ("trivium", "trivium_worker")
 MESSAGES = frozenset(
     {"ErrorInfo", "InferenceRequest", "InferenceResponse", "LogSettings", "ModelConfig", "SetDefault"}
 )
 """Messages of the protocols' own schemas, which have the names of classes."""
+
+SCHEMAS = frozenset({"schema", "service_schema"})
+"""Modules that are a protocol's own schema."""
 
 _QUOTED = re.compile(r"`([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+)`")
 _HUMPS = re.compile(r"[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+\Z")
@@ -136,8 +139,9 @@ def misplaced(names: Names, rooms: Mapping[str, frozenset[str]]) -> list[str]:
     pattern = re.compile(rf"(?<![A-Za-z])(?:{'|'.join(humps)})(?![A-Za-z])")
     found = []
     for path, tree in names.trees.items():
-        room = path.relative_to(SOURCE).parts[1]
-        if room in rooms:
+        _, room, *rest = path.relative_to(SOURCE).parts
+        room = rest[1] if room == "servers" and len(rest) > 2 else room
+        if room in rooms and path.stem not in SCHEMAS:
             found += [
                 f"{path.relative_to(ROOT)}:{line}: the class name {match.group()} in a text"
                 for line, text in texts(tree)
@@ -149,7 +153,7 @@ def misplaced(names: Names, rooms: Mapping[str, frozenset[str]]) -> list[str]:
 
 if __name__ == "__main__":
     known = Names()
-    allowed = {room: MESSAGES if room == "protocols" else frozenset[str]() for room in ROOMS}
+    allowed = {room: MESSAGES if room in ("wires", "wire") else frozenset[str]() for room in ROOMS}
     if faults := missing(known) + misplaced(known, allowed):
         sys.exit("\n".join(faults))
     print("names: all that are cited exist, and none stands in a text")

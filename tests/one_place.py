@@ -14,7 +14,19 @@ SOURCE = Path(__file__).parents[1] / "src"
 _WIDE = frozenset(
     {"OSError", "Exception", "BaseException", "FileNotFoundError", "PermissionError", "FileExistsError"}
 )
-_OPERATORS = ("trivium.cli", "trivium.demo", "trivium.log_writer", "trivium.access")
+_COMMANDS = (
+    "trivium.servers.djl.command",
+    "trivium.servers.torchserve.command",
+    "trivium.servers.triton.command",
+)
+_OPERATORS = (
+    "trivium.cli",
+    "trivium.commands",
+    *_COMMANDS,
+    "trivium.demo",
+    "trivium.log_writer",
+    "trivium.access",
+)
 """Rooms whose texts the operator alone reads."""
 
 Shows = Callable[[ast.AST], Iterator[int]]
@@ -137,8 +149,8 @@ RULES = (
         (
             "trivium.types.registered_names",
             *("trivium.codecs.visible_text", "trivium.codecs.forms"),
-            *("trivium.dialects.triton.tokens", "trivium.dialects.huggingface", "trivium.access.keys"),
-            "trivium.formats.djl.language_model",
+            *("trivium.servers.triton.words.tokens", "trivium.formats.checkpoint", "trivium.access.keys"),
+            "trivium.servers.djl.folder.language_model",
         ),
     ),
     Rule(
@@ -147,8 +159,8 @@ RULES = (
         (
             "trivium.codecs.path_segments",
             "trivium.codecs.forms",
-            *("trivium.types.sources", "trivium.dialects.djl.model_urls"),  # paths of this machine
-            "trivium.dialects.torchserve.model_urls",
+            *("trivium.types.sources", "trivium.servers.djl.words.model_urls"),  # paths of this machine
+            "trivium.servers.torchserve.words.model_urls",
         ),
     ),
     Rule(

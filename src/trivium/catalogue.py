@@ -18,10 +18,6 @@ from trivium.config import loading
 from trivium.config.options import ServerConfig
 from trivium.core.models.lifecycle import Progress
 from trivium.core.server import Server
-from trivium.dialects.djl.metric_lines import read_metric
-from trivium.dialects.triton.backends import PRIVATE_REGIONS
-from trivium.dialects.triton.call_texts import translate_error
-from trivium.dialects.triton.trace_text import text as trace_text
 from trivium.engines.hf.engine import ENGINE as HF
 from trivium.engines.identity import ENGINE as IDENTITY
 from trivium.engines.onnx.engine import ENGINE as ONNX
@@ -32,28 +28,28 @@ from trivium.fetchers.gate import file_gate
 from trivium.fetchers.http import FETCHER as WEB
 from trivium.fetchers.s3 import FETCHER as S3
 from trivium.formats.bare import FORMAT as BARE
-from trivium.formats.djl import repository as djl_format
 from trivium.formats.huggingface.repository import FORMAT as HUGGING_FACE
-from trivium.formats.torchserve import repository as torchserve_format
-from trivium.formats.triton.repository import FORMAT as TRITON
 from trivium.frontends.renamed_service import RenamedService
 from trivium.machine.python_commands import own_module
-from trivium.protocols.djl import grpc as djl_rpc
-from trivium.protocols.djl import http as djl
-from trivium.protocols.kserve import grpc as kserve_rpc
-from trivium.protocols.kserve import http as kserve
-from trivium.protocols.openai import http as openai
-from trivium.protocols.prometheus import http as prometheus
-from trivium.protocols.torchserve import grpc as torchserve_rpc
-from trivium.protocols.torchserve import http as torchserve
-from trivium.protocols.torchserve import metrics as torchserve_metrics
 from trivium.server_record import SCRAPED, ServerRecord
+from trivium.servers.djl.folder import repository as djl_format
 from trivium.servers.djl.server import SERVER as DJL
+from trivium.servers.djl.wire import grpc as djl_rpc
+from trivium.servers.djl.wire import http as djl
+from trivium.servers.djl.words.metric_lines import read_metric
 from trivium.servers.native.server import SERVER as NATIVE
+from trivium.servers.torchserve.archive import repository as torchserve_format
 from trivium.servers.torchserve.server import COMMAND as TORCHSERVE_COMMAND
 from trivium.servers.torchserve.server import METERED, OPEN_INFERENCE
 from trivium.servers.torchserve.server import SERVER as TORCHSERVE
+from trivium.servers.torchserve.wire import grpc as torchserve_rpc
+from trivium.servers.torchserve.wire import http as torchserve
+from trivium.servers.torchserve.wire import metrics as torchserve_metrics
+from trivium.servers.triton.repository.repository import FORMAT as TRITON
 from trivium.servers.triton.server import SERVER as TRITONSERVER
+from trivium.servers.triton.words.backends import PRIVATE_REGIONS
+from trivium.servers.triton.words.call_texts import translate_error
+from trivium.servers.triton.words.trace_text import text as trace_text
 from trivium.servers.triton.words.v2 import V2
 from trivium.translators.engine import engine_finder
 from trivium.translators.kinds import kinds
@@ -63,6 +59,10 @@ from trivium.types.interfaces import Engine, Fetcher, Format
 from trivium.types.payload import PayloadKind
 from trivium.types.protocol_context import HttpProtocolEntry, RpcProtocolEntry
 from trivium.types.sources import located
+from trivium.wires.openai import http as openai
+from trivium.wires.prometheus import http as prometheus
+from trivium.wires.v2 import grpc as kserve_rpc
+from trivium.wires.v2 import http as kserve
 
 _BOTH, _TENSORS = frozenset({PayloadKind.TENSORS, PayloadKind.RAW}), frozenset({PayloadKind.TENSORS})
 _python = partial(PythonEngine, interpreter=sys.executable, environment=os.environ, store=EnvironmentStore())

@@ -11,7 +11,7 @@ from tests.harness.triton_server import serving
 from trivium import catalogue
 from trivium.catalogue import configured
 from trivium.codecs import binary
-from trivium.dialects.triton.description import config_json
+from trivium.servers.triton.words.description import config_json
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, Load, Ready, Unload, WantedOutput
 from trivium.types.payload import STRINGS_AT_ONCE, PackedTensor, Tensors

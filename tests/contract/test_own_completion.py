@@ -8,7 +8,7 @@ from tests.harness.python_models import ask, place, scene
 
 from trivium.catalogue import CATALOGUE
 from trivium.core.models.inspector import ModelInspector
-from trivium.formats.triton.repository import FORMAT
+from trivium.servers.triton.repository.repository import FORMAT
 from trivium.types.errors import ServeError
 from trivium.types.spec import Defaults, Limits
 

@@ -23,9 +23,7 @@ from tests.harness.grpc_messages import request, tensor
 from tritonclient.grpc import service_pb2
 
 from trivium.codecs.protobuf_schema import classes_of
-from trivium.protocols.djl import grpc as djl
-from trivium.protocols.kserve.abilities import KServeOptions
-from trivium.protocols.kserve.grpc import HEALTH, INFER, SERVICE, STREAM_INFER, KServeGrpc
+from trivium.servers.djl.wire import grpc as djl
 from trivium.servers.triton.words.v2 import V2
 from trivium.types.errors import Code, ServeError
 from trivium.types.log_settings import LogSettings
@@ -45,6 +43,8 @@ from trivium.types.state import ServerState, VersionState
 from trivium.types.statistics import StatisticsReport
 from trivium.types.tracing import TraceSettings
 from trivium.types.wire import RpcAnswer, RpcKind
+from trivium.wires.v2.abilities import KServeOptions
+from trivium.wires.v2.grpc import HEALTH, INFER, SERVICE, STREAM_INFER, KServeGrpc
 
 
 def read(method: str, message: bytes) -> object:

@@ -32,17 +32,17 @@ from tests.contract.wire_protocols import (
     value_of,
 )
 
-from trivium.protocols.djl.http import DjlHttp
-from trivium.protocols.kserve.abilities import KServeOptions
-from trivium.protocols.kserve.http import KServeHttp
-from trivium.protocols.openai.http import OpenAiHttp
-from trivium.protocols.prometheus.http import MetricsOptions, PrometheusHttp
-from trivium.protocols.torchserve.http import TorchServeHttp
+from trivium.servers.djl.wire.http import DjlHttp
+from trivium.servers.torchserve.wire.http import TorchServeHttp
 from trivium.servers.triton.words.v2 import V2
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import ResponsePart
 from trivium.types.payload import Tensors
 from trivium.types.wire import NOTHING_YET, HttpAnswer
+from trivium.wires.openai.http import OpenAiHttp
+from trivium.wires.prometheus.http import MetricsOptions, PrometheusHttp
+from trivium.wires.v2.abilities import KServeOptions
+from trivium.wires.v2.http import KServeHttp
 
 # -- forms -------------------------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ MARGIN = 2
 
 MILLION = """
 import gc, sys, time
-from trivium.cli.collector import COLLECTIONS
+from trivium.commands.collector import COLLECTIONS
 longest, began = 0.0, 0.0
 def hear(phase, info):
     global longest, began

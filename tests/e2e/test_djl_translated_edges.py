@@ -1,6 +1,6 @@
 """Sharp edges of DJL Serving that translators and binary mode touch, each by its number in section 14 of the sheet.
 
-Edge 20, of gangs, is where their groups are made: `tests/unit/formats/djl/test_djl_groups.py`.
+Edge 20, of gangs, is where their groups are made: `tests/unit/servers/djl/folder/test_djl_groups.py`.
 """
 
 import io

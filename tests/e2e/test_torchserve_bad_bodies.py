@@ -14,8 +14,8 @@ from tests.harness.server_process import SECONDS, ServerProcess, serve_handlers,
 from tests.harness.torchserve_command import TorchServeFolder
 from tests.harness.torchserve_management import INFERENCE
 
-from trivium.protocols.kserve.grpc import SCOPES as OPEN_INFERENCE
-from trivium.protocols.torchserve.grpc import PING, SCOPES, STREAM, STREAM_2
+from trivium.servers.torchserve.wire.grpc import PING, SCOPES, STREAM, STREAM_2
+from trivium.wires.v2.grpc import SCOPES as OPEN_INFERENCE
 
 TELLS = """
 import json

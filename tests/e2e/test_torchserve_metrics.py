@@ -16,7 +16,7 @@ from tests.harness.raw_http import Answer, ask
 from tests.harness.server_process import SECONDS, serve_handlers, until
 from tests.harness.torchserve_command import TorchServeFolder, TorchServeProcess, said, torchserve
 
-from trivium.dialects.torchserve.metrics_config import DEFAULTS
+from trivium.servers.torchserve.words.metrics_config import DEFAULTS
 
 HANDLER = """
 import os, signal, sys

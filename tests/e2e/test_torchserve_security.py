@@ -19,9 +19,9 @@ from tests.harness.torchserve_command import (
 )
 
 from trivium.catalogue import CATALOGUE
-from trivium.protocols.torchserve.grpc import STREAM
-from trivium.protocols.torchserve.management_routes import ENDPOINTS as MANAGEMENT
-from trivium.protocols.torchserve.routes import ENDPOINTS as INFERENCE
+from trivium.servers.torchserve.wire.grpc import STREAM
+from trivium.servers.torchserve.wire.management_routes import ENDPOINTS as MANAGEMENT
+from trivium.servers.torchserve.wire.routes import ENDPOINTS as INFERENCE
 from trivium.types.listeners import Listener, Role, Transport, is_below
 
 ECHO = "def handle(data, context):\n    return data and [bytes(row['body'], 'utf-8') for row in data]\n"

@@ -17,17 +17,17 @@ from tests.harness.triton_configs import BATCHES, GPUS, OTHER_POLICIES, RICH
 
 from trivium.access.keys import parse_keys
 from trivium.catalogue import CATALOGUE
-from trivium.cli.torchserve.settings import exposure, settle
-from trivium.cli.torchserve.sources import gather
 from trivium.codecs import java_properties as properties
-from trivium.dialects.djl.settings import DjlSettings
-from trivium.dialects.torchserve.manifest import read_manifest
-from trivium.dialects.torchserve.model_config import read_model_config
-from trivium.dialects.triton.checks import check
-from trivium.dialects.triton.reader import read_config
-from trivium.formats.djl.repository import DjlFormat
-from trivium.formats.torchserve.repository import FORMAT as TORCHSERVE_FORMAT
-from trivium.formats.triton.repository import FORMAT as TRITON
+from trivium.servers.djl.folder.repository import DjlFormat
+from trivium.servers.djl.words.settings import DjlSettings
+from trivium.servers.torchserve.archive.repository import FORMAT as TORCHSERVE_FORMAT
+from trivium.servers.torchserve.command.settings import exposure, settle
+from trivium.servers.torchserve.command.sources import gather
+from trivium.servers.torchserve.words.manifest import read_manifest
+from trivium.servers.torchserve.words.model_config import read_model_config
+from trivium.servers.triton.repository.repository import FORMAT as TRITON
+from trivium.servers.triton.words.checks import check
+from trivium.servers.triton.words.reader import read_config
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import Format
 from trivium.types.spec import Defaults

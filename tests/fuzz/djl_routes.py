@@ -10,7 +10,7 @@ from tests.fuzz.target import Change, Target
 from trivium.app import Site, http_routes
 from trivium.catalogue import CATALOGUE
 from trivium.config.loading import from_process
-from trivium.protocols.djl.options import LazyRule
+from trivium.servers.djl.wire.options import LazyRule
 from trivium.types import reasons
 from trivium.types.by_type import ByType
 from trivium.types.error_info import ErrorInfo

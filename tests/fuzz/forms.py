@@ -6,8 +6,8 @@ from tests.fuzz.target import Change, Target
 from tests.fuzz.v2_json import check_answer
 
 from trivium.codecs import forms, header_text
-from trivium.protocols.djl.http import DjlHttp
-from trivium.protocols.torchserve.http import TorchServeHttp
+from trivium.servers.djl.wire.http import DjlHttp
+from trivium.servers.torchserve.wire.http import TorchServeHttp
 from trivium.types.errors import ServeError
 from trivium.types.wire import Body, Head
 

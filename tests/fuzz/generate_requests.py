@@ -12,13 +12,11 @@ from tests.fuzz.target import Change, Target
 from trivium.codecs.generation import as_tensors, to_generate
 from trivium.codecs.protobuf_schema import classes_of
 from trivium.core.workers.generation_wire import read_request, request_text
-from trivium.protocols.djl.grpc import PREDICT as DJL_PREDICT
-from trivium.protocols.djl.grpc import DjlGrpc
-from trivium.protocols.djl.http import DjlHttp
-from trivium.protocols.kserve.generate import decode_generate
-from trivium.protocols.openai.http import OpenAiHttp
-from trivium.protocols.torchserve.grpc import STREAM, TorchServeGrpc
-from trivium.protocols.torchserve.http import TorchServeHttp
+from trivium.servers.djl.wire.grpc import PREDICT as DJL_PREDICT
+from trivium.servers.djl.wire.grpc import DjlGrpc
+from trivium.servers.djl.wire.http import DjlHttp
+from trivium.servers.torchserve.wire.grpc import STREAM, TorchServeGrpc
+from trivium.servers.torchserve.wire.http import TorchServeHttp
 from trivium.types.errors import Code, ServeError
 from trivium.types.generation import (
     Finish,
@@ -33,6 +31,8 @@ from trivium.types.operations import Defer, Fetched, Infer, ResponsePart
 from trivium.types.payload import Raw
 from trivium.types.wire import Body, Head, RpcAnswer, RpcCall
 from trivium.types.wire import Target as WireTarget
+from trivium.wires.openai.http import OpenAiHttp
+from trivium.wires.v2.generate import decode_generate
 from trivium_worker.wire import values
 
 CHAT = {

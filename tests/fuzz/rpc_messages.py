@@ -7,14 +7,14 @@ from tests.fuzz.target import Change, Target
 from tests.harness.grpc_messages import request, tensor
 from tritonclient.grpc import service_pb2
 
-from trivium.dialects.triton.large_messages import parse_large, weight
-from trivium.protocols.kserve.abilities import KServeOptions
-from trivium.protocols.kserve.grpc import HEALTH, INFER, SCOPES, STREAM_INFER, KServeGrpc
 from trivium.servers.triton.words.v2 import V2
 from trivium.types.errors import ServeError
 from trivium.types.operations import Infer
 from trivium.types.payload import Tensors
 from trivium.types.wire import RpcCall
+from trivium.wires.v2.abilities import KServeOptions
+from trivium.wires.v2.grpc import HEALTH, INFER, SCOPES, STREAM_INFER, KServeGrpc
+from trivium.wires.v2.large_messages import parse_large, weight
 
 PROTOCOLS = tuple(
     KServeGrpc("fuzz", "1", KServeOptions(may_change=True, original=V2, as_original=as_triton))

@@ -10,16 +10,16 @@ from tests.harness.payload_bodies import MODELS
 from trivium.codecs import json_documents, v2_bodies
 from trivium.codecs.binding import Wanted
 from trivium.codecs.jsontensors import encode
-from trivium.protocols.kserve.abilities import KServeOptions
-from trivium.protocols.kserve.http import KServeHttp
-from trivium.protocols.kserve.infer_request import HEADER_LENGTH
-from trivium.protocols.kserve.routes import Verb
 from trivium.servers.triton.words.v2 import V2
 from trivium.types.errors import ServeError
 from trivium.types.operations import Infer
 from trivium.types.payload import Tensors
 from trivium.types.wire import Body, Head, HttpAnswer
 from trivium.types.wire import Target as Route
+from trivium.wires.v2.abilities import KServeOptions
+from trivium.wires.v2.http import KServeHttp
+from trivium.wires.v2.infer_request import HEADER_LENGTH
+from trivium.wires.v2.routes import Verb
 
 PROTOCOLS = tuple(
     KServeHttp("fuzz", "1", KServeOptions(may_change=True, original=V2, as_original=as_triton))

@@ -14,7 +14,7 @@ from tests.harness.h2_peer import Peer
 from tests.harness.raw_http import connect, get, infer_request, post
 from tests.harness.raw_http import tensor as json_tensor
 
-from trivium.protocols.kserve.grpc import INFER, STREAM_INFER
+from trivium.wires.v2.grpc import INFER, STREAM_INFER
 
 _STATUS = re.compile(rb"HTTP/1\.1 (\d{3}) ")
 _DATA = b"0123456789"

@@ -3,7 +3,7 @@
 import zipfile
 from pathlib import Path
 
-from trivium.formats.djl.repository import DjlFormat
+from trivium.servers.djl.folder.repository import DjlFormat
 from trivium.types.findings import Finding, Severity
 from trivium.types.spec import Defaults, ModelSpec
 

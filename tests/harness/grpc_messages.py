@@ -5,11 +5,11 @@ from typing import Any
 
 from tritonclient.grpc import service_pb2
 
-from trivium.protocols.kserve.abilities import KServeOptions
-from trivium.protocols.kserve.grpc import INFER, STREAM_INFER, KServeGrpc
 from trivium.servers.triton.words.v2 import V2
 from trivium.types.operations import Infer
 from trivium.types.wire import RpcCall
+from trivium.wires.v2.abilities import KServeOptions
+from trivium.wires.v2.grpc import INFER, STREAM_INFER, KServeGrpc
 
 PROTOCOL = KServeGrpc("somebody", "1.2", KServeOptions(may_change=True, original=V2))
 UNARY = RpcCall(INFER)

@@ -14,7 +14,7 @@ from tests.harness.server_process import ServerProcess, serve_handlers
 
 import requests
 from trivium.codecs.protobuf_schema import classes_of
-from trivium.protocols.torchserve.grpc_messages import INFERENCE_MESSAGES, MANAGEMENT_MESSAGES
+from trivium.servers.torchserve.wire.grpc_messages import INFERENCE_MESSAGES, MANAGEMENT_MESSAGES
 
 ECHO = """
 import os, signal, time

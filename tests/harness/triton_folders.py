@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from trivium.formats.triton.repository import FORMAT
+from trivium.servers.triton.repository.repository import FORMAT
 from trivium.types.findings import Finding, Severity
 from trivium.types.spec import Defaults, ModelSpec
 

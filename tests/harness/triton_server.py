@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from trivium.core.server import CoreServices, Server
-from trivium.dialects.triton.call_texts import translate_error
 from trivium.engines.identity import ENGINE as IDENTITY
 from trivium.engines.python import PythonEngine
-from trivium.formats.triton.repository import FORMAT
+from trivium.servers.triton.repository.repository import FORMAT
+from trivium.servers.triton.words.call_texts import translate_error
 from trivium.translators.engine import engine_finder
 from trivium.types.errors import Code, ServeError
 from trivium.types.payload import PayloadKind

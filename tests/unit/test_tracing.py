@@ -1,11 +1,11 @@
 import pytest
 
 from trivium.catalogue import configured
-from trivium.dialects.triton.trace_text import text
 from trivium.exporters.otlp import Spans
 from trivium.exporters.trace_files import TraceFiles
 from trivium.servers.native.server import SERVER
 from trivium.servers.triton.server import SERVER as TRITON
+from trivium.servers.triton.words.trace_text import text
 from trivium.tracing import exporter, settings
 from trivium.types.errors import ServeError
 from trivium.types.tracing import Detail, TraceSettings

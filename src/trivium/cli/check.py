@@ -11,17 +11,17 @@ from rich.console import Console
 
 from trivium import app
 from trivium.catalogue import CATALOGUE
-from trivium.cli.djl_serving.checking import CheckedConfig, check_config
 from trivium.cli.findings import print_check, print_file, print_values
 from trivium.cli.foreign_configuration import reader_of
 from trivium.cli.options import LOCATED
-from trivium.cli.torchserve.checking import check_properties, examine_startup
-from trivium.cli.torchserve.options import Refused
 from trivium.commands.visible_console import only_text
 from trivium.config.options import ModelsConfig, ServerConfig
-from trivium.dialects.djl.layers import from_environment
-from trivium.formats.djl.environment import environment_rules
-from trivium.formats.djl.repository import DjlFormat
+from trivium.servers.djl.command.checking import CheckedConfig, check_config
+from trivium.servers.djl.folder.environment import environment_rules
+from trivium.servers.djl.folder.repository import DjlFormat
+from trivium.servers.djl.words.layers import from_environment
+from trivium.servers.torchserve.command.checking import check_properties, examine_startup
+from trivium.servers.torchserve.command.options import Refused
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import Format
 from trivium.types.sources import Place, SourceSetting

@@ -16,7 +16,7 @@ from rich.console import Console
 from trivium.cli.demo_requests import print_language_model
 from trivium.cli.options import ServerCommand, configure, server_options
 from trivium.cli.serve import serve
-from trivium.cli.stopping import keep_hangups
+from trivium.commands.stopping import keep_hangups
 from trivium.config.options import ServerConfig
 from trivium.demo import language_model, places
 from trivium.types.schedules import Graph

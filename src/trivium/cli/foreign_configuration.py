@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from trivium.cli.djl_serving.keys import KEYS
-from trivium.cli.torchserve.properties_table import PROPERTIES
 from trivium.codecs.java_properties import MAX_BYTES, read
+from trivium.servers.djl.command.keys import KEYS
+from trivium.servers.torchserve.command.properties_table import PROPERTIES
 
 _SUFFIX = ".properties"
 _TORCHSERVE = (

@@ -12,19 +12,19 @@ COMMANDS = {
     "serve": ("trivium.cli.serve", "Serve model folders and files over HTTP."),
     "check": ("trivium.cli.check", "Explain model folders and files without serving them."),
     "tritonserver": (
-        "trivium.cli.tritonserver.command",
+        "trivium.servers.triton.command.command",
         "Serve Triton's model repositories, with the flags of tritonserver.",
     ),
     "djl-test-model": (
-        "trivium.cli.djl_test_model",
+        "trivium.servers.djl.command.test_model",
         "Call the handler of a DJL model once, without a server.",
     ),
     "djl-serving": (
-        "trivium.cli.djl_serving.command",
+        "trivium.servers.djl.command.command",
         "Serve DJL's models, with the flags and files of djl-serving.",
     ),
     "torchserve": (
-        "trivium.cli.torchserve.command",
+        "trivium.servers.torchserve.command.command",
         "Serve TorchServe's models, with the options and files of torchserve.",
     ),
     "key": ("trivium.cli.key", "Make a key for the file of --keys."),

@@ -9,7 +9,7 @@ import click
 
 from trivium.catalogue import CATALOGUE
 from trivium.cli.foreign_configuration import reader_of
-from trivium.cli.process import log_to_stderr
+from trivium.commands.process import log_to_stderr
 from trivium.config.loading import REMOVED, from_process
 from trivium.config.options import ServerConfig
 from trivium.settings.option import Option

@@ -12,13 +12,13 @@ from rich.console import Console
 from trivium import app
 from trivium.app import Site
 from trivium.catalogue import CATALOGUE
-from trivium.cli.collector import COLLECTIONS
 from trivium.cli.foreign_configuration import reader_of
-from trivium.cli.listeners import Listeners
 from trivium.cli.options import PATHS, ServerCommand, configure, server_options
-from trivium.cli.process import observer, run, screen
 from trivium.cli.screen import Progress, print_models, print_requests
-from trivium.cli.stopping import CUT_OFF, StopSignals, keep_hangups
+from trivium.commands.collector import COLLECTIONS
+from trivium.commands.listeners import Listeners
+from trivium.commands.process import observer, run, screen
+from trivium.commands.stopping import CUT_OFF, StopSignals, keep_hangups
 from trivium.config.options import ServerConfig
 from trivium.core.server import Server
 from trivium.types.errors import ServeError

@@ -10,7 +10,7 @@ from tests.e2e.torchserve_beside.exchange import PATIENCE, Request, masked
 from tests.harness.raw_http import HOST
 
 from trivium.codecs.protobuf_schema import classes_of
-from trivium.protocols.torchserve.grpc_messages import INFERENCE_MESSAGES, MANAGEMENT_MESSAGES
+from trivium.servers.torchserve.wire.grpc_messages import INFERENCE_MESSAGES, MANAGEMENT_MESSAGES
 
 _PACKAGE = "org.pytorch.serve.grpc."
 _SERVICES = {

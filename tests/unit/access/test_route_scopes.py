@@ -7,7 +7,7 @@ import pytest
 from tritonclient.grpc import service_pb2
 
 from trivium.catalogue import CATALOGUE
-from trivium.protocols.torchserve.config import TorchServeConfig
+from trivium.servers.torchserve.wire.config import TorchServeConfig
 from trivium.types.access import AccessScope, Endpoint
 from trivium.types.by_type import ByType
 from trivium.types.errors import ServeError

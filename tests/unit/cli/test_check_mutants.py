@@ -9,11 +9,11 @@ from click.testing import CliRunner
 from tests.harness.djl_folders import HANDLER, make, zipped
 
 from trivium.cli.check import command
-from trivium.cli.djl_serving.keys import KEYS, KeyKind
-from trivium.dialects.djl.engines import ENGINES, DjlEngine
-from trivium.dialects.djl.judging import KNOWN
-from trivium.dialects.djl.names import SHEET
-from trivium.dialects.djl.values import FORMS, ValueType
+from trivium.servers.djl.command.keys import KEYS, KeyKind
+from trivium.servers.djl.words.engines import ENGINES, DjlEngine
+from trivium.servers.djl.words.judging import KNOWN
+from trivium.servers.djl.words.names import SHEET
+from trivium.servers.djl.words.values import FORMS, ValueType
 
 FILES = {"Python": {"model_py": HANDLER}, "PyTorch": {"m_pt": ""}, "OnnxRuntime": {"m_onnx": ""}}
 SERVED = [engine for engine in ENGINES if engine.engine]

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from tests.harness.properties import examples
 
 from trivium.codecs.java_properties import MAX_BYTES, read, written
-from trivium.dialects.djl.stray_commas import without_stray_commas
+from trivium.servers.djl.words.stray_commas import without_stray_commas
 from trivium.types.findings import Severity
 
 

@@ -15,10 +15,10 @@ from examples.digits.split import held_out_part, training_part
 from PIL import Image
 
 from trivium.demo import classify, places
-from trivium.protocols.kserve.http import KServeHttp
 from trivium.types.operations import Infer, ResponsePart, WantedOutput
 from trivium.types.payload import Tensors
 from trivium.types.wire import Body, Head
+from trivium.wires.v2.http import KServeHttp
 
 SEVEN = places.pictures()[7]
 SHARES = np.array([[0.0, 0, 0, 0, 0, 0, 0, 0.998, 0.002, 0]], "<f4")

@@ -11,7 +11,7 @@ from trivium.demo import places
 from trivium.demo.classify import to_tensor
 from trivium.engines.onnx.engine import ENGINE
 from trivium.formats.bare import FORMAT as BARE
-from trivium.formats.triton.repository import FORMAT as TRITON
+from trivium.servers.triton.repository.repository import FORMAT as TRITON
 from trivium.types.findings import Severity
 from trivium.types.spec import Batching, Defaults
 

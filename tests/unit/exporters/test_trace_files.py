@@ -4,9 +4,9 @@ import resource
 
 import pytest
 
-from trivium.dialects.triton.trace_text import text
 from trivium.exporters import trace_files
 from trivium.exporters.trace_files import TraceFiles
+from trivium.servers.triton.words.trace_text import text
 from trivium.types.errors import Code, ServeError
 from trivium.types.tracing import Moment, Trace
 

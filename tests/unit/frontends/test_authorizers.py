@@ -15,14 +15,14 @@ from trivium.frontends.http import reader
 from trivium.frontends.http.request import read_head
 from trivium.frontends.http.state import HttpState
 from trivium.frontends.limits import SMALL_BODY
-from trivium.protocols.kserve.abilities import KServeOptions
-from trivium.protocols.kserve.grpc import SERVICES, KServeGrpc
 from trivium.types.access import AccessScope
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Encoder, RpcEncoder
 from trivium.types.listeners import Listener, Role, Transport
 from trivium.types.operations import Operation, Unload
 from trivium.types.wire import Body, Head, RpcCall, Target
+from trivium.wires.v2.abilities import KServeOptions
+from trivium.wires.v2.grpc import SERVICES, KServeGrpc
 
 ROUTES = [
     (name, listener, prefix)

@@ -4,13 +4,13 @@ import pytest
 
 from trivium.catalogue import CATALOGUE
 from trivium.frontends.renamed_service import RenamedService
-from trivium.protocols.kserve import grpc as kserve
 from trivium.types.access import AccessScope
 from trivium.types.errors import ServeError
 from trivium.types.listeners import Role
 from trivium.types.operations import Live
 from trivium.types.protocol_context import ProtocolContext
 from trivium.types.wire import RpcCall, RpcKind
+from trivium.wires.v2 import grpc as kserve
 
 OTHER = "/other.package.Service/"
 ENTRY = RenamedService(kserve, "inference.GRPCInferenceService", "other.package.Service")

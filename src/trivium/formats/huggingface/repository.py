@@ -7,8 +7,8 @@ of its engine come from the server's options.
 from dataclasses import replace
 from pathlib import Path
 
-from trivium.dialects.huggingface import names
-from trivium.formats.checkpoint import ENGINE, checked, names_in, read_checkpoint
+from trivium.formats.checkpoint import names
+from trivium.formats.checkpoint.checkpoint import ENGINE, checked, names_in, read_checkpoint
 from trivium.formats.each import read_each, unopened
 from trivium.types.errors import frameless
 from trivium.types.spec import (

@@ -1,9 +1,9 @@
 """DJL Serving, as far as it differs from our own server."""
 
 from trivium.config.schema import OwnSection
-from trivium.protocols.djl.config import DjlConfig
-from trivium.protocols.djl.own_metrics import own_metrics
 from trivium.server_record import SCRAPED, ServerRecord
+from trivium.servers.djl.wire.config import DjlConfig
+from trivium.servers.djl.wire.own_metrics import own_metrics
 
 SERVER = ServerRecord(
     name="djl",

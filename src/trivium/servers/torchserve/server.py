@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from trivium.config.options import ServerConfig
 from trivium.config.schema import OwnSection
-from trivium.dialects.torchserve.meter import TorchServeMeter
-from trivium.protocols.torchserve.config import TorchServeConfig
-from trivium.protocols.torchserve.own_metrics import own_metrics
 from trivium.server_record import SCRAPED, ServerRecord, Switch
+from trivium.servers.torchserve.wire.config import TorchServeConfig
+from trivium.servers.torchserve.wire.own_metrics import own_metrics
+from trivium.servers.torchserve.words.meter import TorchServeMeter
 from trivium.types.by_type import ByType
 from trivium.types.errors import Code, ServeError
 

@@ -1,7 +1,7 @@
 """NVIDIA Triton Inference Server, as far as it differs from our own."""
 
-from trivium.dialects.triton.trace_text import SPAN_NAMES
 from trivium.server_record import ServerRecord
+from trivium.servers.triton.words.trace_text import SPAN_NAMES
 
 SERVER = ServerRecord(
     name="triton",

@@ -1,4 +1,4 @@
-"""A model's configuration as its YAML had it: the way back from what `dialects/torchserve/yaml_values` writes."""
+"""A model's configuration as its YAML had it: the way back from what `servers/torchserve/words/yaml_values` writes."""
 
 import base64
 from datetime import date, datetime

@@ -2,15 +2,15 @@
 
 import json
 
-from trivium.dialects.triton import request_reasons
-from trivium.dialects.triton.error_codes import CODES, NOT_THE_ORIGINALS, STATUS, ErrorCode
-from trivium.dialects.triton.texts import Said, error_text
-from trivium.protocols.kserve.errors import STATUS as OWN_STATUS
-from trivium.protocols.kserve.errors import TranslatedError
-from trivium.protocols.kserve.routes import Verb
+from trivium.servers.triton.words.error_codes import CODES, NOT_THE_ORIGINALS, STATUS, ErrorCode
+from trivium.servers.triton.words.texts import Said, error_text
 from trivium.types import reasons
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import Target
+from trivium.wires.v2 import request_reasons
+from trivium.wires.v2.errors import STATUS as OWN_STATUS
+from trivium.wires.v2.errors import TranslatedError
+from trivium.wires.v2.routes import Verb
 
 _NEED_BODY = frozenset({Verb.GENERATE, Verb.GENERATE_STREAM, Verb.LOG_SETTINGS, Verb.TRACE_SETTINGS})
 _NEED_BODY |= {Verb.REGISTER, Verb.DEVICE_REGISTER}

@@ -6,12 +6,12 @@ Source: spec sheet `triton`, sections 5.3 and 5.4.
 from collections.abc import Mapping
 
 from trivium.codecs.grpc_status import INTERNAL, INVALID_ARGUMENT, NOT_FOUND, UNAVAILABLE
-from trivium.dialects.triton import request_reasons
-from trivium.dialects.triton.error_codes import CODES, NOT_THE_ORIGINALS, RPC_STATUS, ErrorCode
-from trivium.dialects.triton.texts import error_text
-from trivium.protocols.kserve.grpc_errors import TranslatedRpcError
+from trivium.servers.triton.words.error_codes import CODES, NOT_THE_ORIGINALS, RPC_STATUS, ErrorCode
+from trivium.servers.triton.words.texts import error_text
 from trivium.types import reasons
 from trivium.types.errors import Code, ServeError
+from trivium.wires.v2 import request_reasons
+from trivium.wires.v2.grpc_errors import TranslatedRpcError
 
 _UNKNOWN = (reasons.UNKNOWN_MODEL, reasons.NOT_SERVING)
 

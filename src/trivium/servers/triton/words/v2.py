@@ -1,10 +1,10 @@
 """Triton hands over to the v2 protocol: words for errors, documents of models, the extensions that it lists."""
 
-from trivium.dialects.triton.description import config_bytes, config_json, platform_of
-from trivium.protocols.kserve.original import V2Original
+from trivium.servers.triton.words.description import config_bytes, config_json, platform_of
 from trivium.servers.triton.words.http_errors import TritonErrors
 from trivium.servers.triton.words.rpc_errors import TritonRpcErrors
 from trivium.types.spec import ModelSpec
+from trivium.wires.v2.original import V2Original
 
 _EXTENSIONS = (
     "classification",

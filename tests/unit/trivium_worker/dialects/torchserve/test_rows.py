@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.harness.torchserve_child import SEES, TorchServeChildHarness, bytes_tensor, stage
 
-from trivium.dialects.torchserve.yaml_values import as_json
+from trivium.servers.torchserve.words.yaml_values import as_json
 from trivium_worker.dialects.torchserve.rows import decoded
 from trivium_worker.dialects.torchserve.yaml_values import from_json
 from trivium_worker.wire.values import Part, Tensor

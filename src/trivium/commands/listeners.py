@@ -1,0 +1,77 @@
+"""The front ends of a serving process as one: opened together, drained together, closed together.
+
+Must not know what they serve.
+"""
+
+import asyncio
+from collections.abc import Mapping
+
+from trivium import app
+from trivium.access.settings import NO_AUTHORIZERS, access_settings
+from trivium.app import Site
+from trivium.commands.cannot_listen import cannot_listen
+from trivium.core.server import Server
+from trivium.frontends.access_log import AnswerLog
+from trivium.frontends.http.frontend import DrainReport
+from trivium.types.interfaces import Authorizer
+from trivium.types.listeners import BindAddress, Listener, Role, Transport
+
+
+class Listeners:
+    """A front end for each listener that the profile and the configuration give. `url` is that of the first over HTTP
+    that infers; `lines` say where all listen, `places` the address of each by its name. `authorizers` decide who gets
+    in by the listeners of these names, in place of the key file's. All that is asked goes into `log`, if there is one.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        site: Site,
+        authorizers: Mapping[str, Authorizer] = NO_AUTHORIZERS,
+        log: AnswerLog | None = None,
+    ) -> None:
+        record = site.catalogue.server(site.config)
+        self._profile = record.name
+        self._access = access_settings(site.config, authorizers, record.takes_any_host)
+        entrances = self._access.entrances
+        self._fronts = [
+            (each, app.front_end(server, site, each, entrances[each.name], log))
+            for each in app.listeners(site.catalogue, site.config)
+        ]
+        self.url = ""
+        self.lines: list[str] = []
+        self.places: dict[str, str] = {}
+
+    async def start(self) -> None:
+        """Listen. A port or an access log that cannot be had ends the command with its sentence."""
+        for listener, front in self._fronts:
+            try:
+                bind = await front.start(listener.bind)
+            except OSError as error:
+                await self.close()
+                raise cannot_listen(error, listener) from error
+            self.places[listener.name] = str(bind)
+            self.lines.append(self._line(listener, bind))
+        self._access.start()
+
+    async def drain(self, grace: float) -> DrainReport:
+        """Let nobody new in, let what is in work finish for `grace` seconds, cut off the rest."""
+        draining = [front.drain(grace) for each, front in self._fronts if each.role is not Role.METRICS]
+        done = await asyncio.gather(*draining)  # metrics go on meanwhile: a drain is worth watching
+        unfinished = tuple(line for report in done for line in report.unfinished)
+        return DrainReport(sum(report.finished for report in done), unfinished)
+
+    async def close(self) -> None:
+        """End at once."""
+        self._access.close()
+        for _, front in self._fronts:
+            await front.close()
+
+    def _line(self, listener: Listener, bind: BindAddress) -> str:
+        if listener.transport is Transport.GRPC:
+            return f"{listener.name} on {bind}"
+        url = f"http{'s' if self._access.entrances[listener.name].tls else ''}://{bind}"
+        if listener.role is Role.METRICS:
+            return f"Metrics on {url}/metrics"
+        self.url = self.url or url
+        return f"{listener.name} on {url} ({self._profile} profile)"

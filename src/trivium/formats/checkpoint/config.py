@@ -1,0 +1,188 @@
+"""The config.json of a Hugging Face folder: what it says of a causal language model, and why one is not served.
+
+Source: the keys that `PretrainedConfig.save_pretrained` writes. Never raises for what somebody wrote. Pure.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import msgspec
+
+from trivium.formats.checkpoint.documents import JsonFile, read_fields, read_object
+from trivium.types.findings import Finding, Severity
+
+MAX_BYTES = 2**20
+MAX_TOKENIZER_CONFIG = 2**24
+_LONGEST_SHOWN = 80
+CONTEXT_KEYS = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length")
+DTYPE_KEYS = ("dtype", "torch_dtype")
+_CAUSAL, _OLDER = "ForCausalLM", ("GPT2LMHeadModel",)
+_LONGEST_CONTEXT = 2**31 - 1
+
+_TASKS: Mapping[str, str] = {
+    "ForSequenceClassification": "classifies texts",
+    "ForTokenClassification": "classifies tokens",
+    "ForMaskedLM": "fills masks in",
+    "ForQuestionAnswering": "finds answers in a text",
+    "ForMultipleChoice": "chooses among texts",
+    "ForConditionalGeneration": "encodes before it generates, or looks at pictures",
+    "WithLMHeadModel": "encodes before it generates",
+    "EncoderDecoderModel": "encodes before it generates",
+    "MTModel": "translates",
+}
+"""The end of a class's name -> what such a model does."""
+
+WAY_OUT = (
+    "Serve a causal language model, or this one by a handler: a model.py with DJL's handle(inputs), or an export to "
+    "ONNX with a translator."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HfConfig:
+    """Holds what the file says. `context` is 0 and `dtype` empty where it says neither; `code` are the classes of its
+    own that the model's `auto_map` names.
+    """
+
+    file: JsonFile
+    architecture: str = ""
+    context: int = 0
+    context_key: str = ""
+    dtype: str = ""
+    dtype_key: str = ""
+    code: Mapping[str, str] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+
+
+def read_config(file: str, data: bytes) -> HfConfig:
+    """Read a whole file; all that is wrong with it is in `findings`."""
+    read = read_object(file, data, MAX_BYTES, "Save the model anew: model.save_pretrained(FOLDER).")
+    if read.findings:
+        return HfConfig(read, findings=read.findings)
+    findings: list[Finding] = []
+    architecture = _architecture(read, findings)
+    context_key, context = _context(read, findings)
+    dtype_key, dtype = _dtype(read, findings)
+    findings += _quantised(read)
+    return HfConfig(
+        read,
+        architecture,
+        context,
+        context_key,
+        dtype,
+        dtype_key,
+        code_of(read, findings),
+        tuple(findings),
+    )
+
+
+class _TokenizerConfig(msgspec.Struct):
+    """A tokenizer_config.json, as far as it matters."""
+
+    auto_map: msgspec.Raw = msgspec.Raw(b"null")
+
+
+def read_tokenizer_code(file: str, data: bytes) -> tuple[JsonFile, dict[str, str]]:
+    """Read which code of its own a tokenizer_config.json names, which also names every word that was added."""
+    told, read = read_fields(file, data, MAX_TOKENIZER_CONFIG, _TokenizerConfig, "Save the tokenizer anew.")
+    if told is None:
+        return read, {}
+    raw = bytes(told.auto_map)
+    try:
+        document = {"auto_map": json.loads(raw) if len(raw) < MAX_BYTES else raw[:_LONGEST_SHOWN]}
+    except (ValueError, RecursionError):
+        document = {"auto_map": raw[:_LONGEST_SHOWN]}
+    findings: list[Finding] = []
+    found = replace(read, document=document)
+    code = code_of(found, findings)
+    return replace(found, findings=tuple(findings)), code
+
+
+def code_of(read: JsonFile, findings: list[Finding]) -> dict[str, str]:
+    """Return the classes that `auto_map` names, by what they are for. A tokenizer's may be a list."""
+    written = read.document.get("auto_map")
+    if written is None:
+        return {}
+    expected = 'an object like {"AutoModelForCausalLM": "modeling.Model"}'
+    if not isinstance(written, dict):
+        findings.append(read.fault("auto_map", written, expected, "Correct it, or remove it."))
+        return {}
+    found = {}
+    for name, value in written.items():
+        classes = value if isinstance(value, list) else [value]
+        texts = [one for one in classes if one is not None]
+        if not all(isinstance(one, str) for one in texts):
+            findings.append(read.fault("auto_map", written, expected, "Correct it, or remove it."))
+            return {}
+        found[name] = ", ".join(texts)
+    return found
+
+
+def _architecture(read: JsonFile, findings: list[Finding]) -> str:
+    key, written = "architectures", read.document.get("architectures")
+    expected = f'a list with the name of one class that ends in {_CAUSAL}, like ["LlamaForCausalLM"]'
+    is_list = isinstance(written, list) and all(isinstance(one, str) for one in written)
+    if not is_list or not written:
+        hint = "Save the model anew, which writes it: model.save_pretrained(FOLDER)."
+        findings.append(read.fault(key, written, expected, hint))
+        return ""
+    assert isinstance(written, list)
+    name = next((one for one in written if one.endswith(_CAUSAL) or one in _OLDER), "")
+    if name and read.document.get("is_encoder_decoder") is True:
+        found = f"{name} with is_encoder_decoder, a model that encodes before it generates"
+        findings.append(read.finding("is_encoder_decoder", found, expected, WAY_OUT))
+        return ""
+    if name:
+        return name
+    shown = ", ".join(written)[:80]
+    task = next((does for end, does in _TASKS.items() if written[0].endswith(end)), "")
+    found = f"{shown}, a model that {task}" if task else f"{shown}, which is no causal language model"
+    findings.append(read.finding(key, found, expected, WAY_OUT))
+    return ""
+
+
+def _context(read: JsonFile, findings: list[Finding]) -> tuple[str, int]:
+    for key in CONTEXT_KEYS:
+        written = read.document.get(key)
+        if written is None:
+            continue
+        if type(written) is int and 0 < written <= _LONGEST_CONTEXT:
+            return key, written
+        findings.append(
+            read.fault(key, written, "a number of tokens, above 0", "Correct it as the model was trained.")
+        )
+        return key, 0
+    return "", 0
+
+
+def _dtype(read: JsonFile, findings: list[Finding]) -> tuple[str, str]:
+    for key in DTYPE_KEYS:
+        written = read.document.get(key)
+        if written is None:
+            continue
+        if isinstance(written, str) and len(written) < 32 and written.isprintable():
+            return key, written.removeprefix("torch.")
+        findings.append(
+            read.fault(key, written, 'the name of a data type, like "bfloat16"', "Correct it, or remove it.")
+        )
+        return key, ""
+    return "", ""
+
+
+def _quantised(read: JsonFile) -> Iterator[Finding]:
+    written = read.document.get("quantization_config")
+    if written is None:
+        return
+    method = written.get("quant_method") if isinstance(written, dict) else written
+    found = f"weights quantised by {method!r}"[:80] + ", which is not supported in this version"
+    hint = "Serve the checkpoint that was not quantised, or the model as a .gguf file, which is read without a library."
+    yield Finding(
+        Severity.ERROR,
+        read.file,
+        read.line("quantization_config"),
+        "quantization_config",
+        found,
+        "plain weights",
+        hint,
+    )

@@ -1,0 +1,232 @@
+"""DJL folders of language models without a handler: whether a folder is one, and its options as the engine's settings.
+
+DJL runs them by handlers of its own (vLLM, lmi-dist, ...); here one engine serves them all. Source: spec sheets `djl`,
+sections 11.1 and 11.2, and `llm`. Errors gather in the settings.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+from trivium.formats.checkpoint.checkpoint import names_in, read_checkpoint
+from trivium.formats.checkpoint.names import CONFIG, GGUF, is_folder
+from trivium.servers.djl.folder.engine_choice import Choice
+from trivium.servers.djl.folder.folder import DjlModelFolder
+from trivium.servers.djl.words.detection import detect, find_file
+from trivium.servers.djl.words.engines import LANGUAGE_MODEL, NAMES, PYTHON
+from trivium.servers.djl.words.settings import DjlSettings, Setting
+from trivium.types.spec import Defaults, Origin
+
+_BATCH, _ENTRY, _MODEL_ID = "option.rolling_batch", "option.entryPoint", "option.model_id"
+_TRUST, _DTYPE, _FORMATTER, _TGI = (
+    f"option.{name}" for name in ("trust_remote_code", "dtype", "output_formatter", "tgi_compat")
+)
+_PROCESSORS = "option.logits_processors"
+_TENSOR = "option.tensor_parallel_degree"
+_BUILT_IN = ("djl_python.huggingface", "djl_python.deepspeed", "djl_python.lmi_vllm.vllm_async_service")
+"""DJL's handlers of language models whose models the engine serves."""
+
+_UNSERVED = {
+    "djl_python.tensorrt_llm": "TensorRT-LLM",
+    "djl_python.transformers_neuronx": "Transformers-NeuronX",
+    "djl_python.transformers-neuronx": "Transformers-NeuronX",
+}
+_OURS = ("auto", "scheduler")
+_FORMATTERS = ("json", "jsonlines", "sse")
+_SLOTS = ("option.max_rolling_batch_size", "option.max_num_sequences", "option.max_num_seqs")
+_CHUNK = ("option.max_rolling_batch_prefill_tokens", "option.max_num_batched_tokens")
+_CONTEXT = ("option.max_model_len", "option.n_positions", "option.max_tokens")
+_INPUT, _OUTPUT = "option.max_input_len", "option.max_output_len"
+_DTYPES = {
+    **dict.fromkeys(("auto",), "auto"),
+    **dict.fromkeys(("fp32", "float32", "float"), "fp32"),
+    **dict.fromkeys(("fp16", "float16", "half"), "fp16"),
+    **dict.fromkeys(("bf16", "bfloat16"), "bf16"),
+}
+_WAY_OUT = "Write option.rolling_batch=auto, or load the model in a model.py."
+
+
+def is_language_model(settings: DjlSettings, folder: DjlModelFolder) -> bool:
+    """Does DJL serve this folder by a handler of its own for language models? A model.py goes before that."""
+    engine = settings.text(["engine"]).value.lower()
+    if engine and NAMES.get(engine, (None, ""))[0] is not PYTHON:
+        return False
+    entry = settings.text([_ENTRY]).value
+    if entry:
+        return entry in _BUILT_IN or entry in _UNSERVED
+    if find_file(folder.files, folder.prefixes, PYTHON.suffixes):
+        return False
+    detected = detect(folder.files, folder.prefixes)
+    if detected is not None and (detected.is_served or detected.built_in not in ("", *_BUILT_IN)):
+        return False
+    return CONFIG in folder.files or any(bool(settings.text([key]).value) for key in (_BATCH, _MODEL_ID))
+
+
+def is_weights(path: Path) -> bool:
+    """Tell whether a folder holds a language model and no settings. Raises OSError."""
+    return is_folder(names_in(path), path.name)
+
+
+def choose(settings: DjlSettings, folder: DjlModelFolder, defaults: Defaults) -> Choice | None:
+    """Return the engine, the file of weights and the engine's settings; None, and errors in `settings`, where there is
+    none. Raises OSError.
+    """
+    _judge_batching(settings)
+    _judge_devices(settings, defaults.gpus)
+    root = _root(settings, folder)
+    if root is None:
+        return None
+    trusts = settings.switch(_TRUST)  # or HF_TRUST_REMOTE_CODE: see `dialects.djl.layers`
+    made = read_checkpoint(root.value, trusts.value, f"write {_TRUST}=true", _gguf(folder, root.value))
+    settings.findings += made.findings
+    entry = Setting(made.entry, Origin(str(root.value / made.entry), ""))
+    rule = Setting("", Origin("a language model has no handler", ""))
+    plain = Setting(False, rule.origin)
+    engine = Setting(LANGUAGE_MODEL, _why(settings))
+    return Choice(engine, entry, rule, plain, root, _parameters(settings), made)
+
+
+def _why(settings: DjlSettings) -> Origin:
+    """Return which line makes the folder a language model."""
+    for key in (_BATCH, _ENTRY, _MODEL_ID):
+        if (text := settings.text([key])).value:
+            return text.origin
+    return Origin(f"the file {CONFIG}", "")
+
+
+def _judge_batching(settings: DjlSettings) -> None:
+    batch, entry = settings.text([_BATCH]), settings.text([_ENTRY])
+    word, runtime = batch.value.lower(), _UNSERVED.get(entry.value, "")
+    if runtime or word == "trtllm":
+        key, text = (_ENTRY, entry.value) if runtime else (_BATCH, batch.value)
+        found = f"{key}={text}: {runtime or 'TensorRT-LLM'} is not supported in this version"
+        settings.fault(key, found, "auto, scheduler, vllm, lmi-dist or deepspeed", _WAY_OUT)
+    elif word == "disable":
+        found = f"{_BATCH}=disable: static batching is not supported in this version"
+        settings.fault(_BATCH, found, "auto, or no such line", _WAY_OUT)
+    elif not word:
+        settings.notice(
+            "", f"without {_BATCH} DJL batches statically; here requests join and leave at every step"
+        )
+    elif word not in _OURS:
+        found = (
+            f"{_BATCH}={batch.value} is served by the engine {LANGUAGE_MODEL.engine}, on the CPU or one GPU"
+        )
+        settings.notice(_BATCH, found, "Write auto to leave the choice open.")
+
+
+def _judge_devices(settings: DjlSettings, gpus: int) -> None:
+    written = settings.text([_TENSOR]).value.lower()
+    degree = max(gpus, 1) if written == "max" else settings.number([_TENSOR], 1).value
+    if degree > 1:
+        found = f"{_TENSOR}={written}: a model on {degree} devices, which is not supported in this version"
+        settings.fault(
+            _TENSOR,
+            found,
+            "1",
+            "Remove the line, and name one device in load_on_devices; or write a model.py.",
+        )
+
+
+def _root(settings: DjlSettings, folder: DjlModelFolder) -> Setting[Path] | None:
+    """Return the folder of the weights: that of `option.model_id`, or the model's own."""
+    written = settings.text([_MODEL_ID])
+    if not written.value:
+        return Setting(folder.path, Origin(str(folder.path), ""))
+    expected = "the path of a folder with config.json and safetensors, or with a .gguf file"
+    found = ""
+    if "://" in written.value:
+        found = "which is not fetched"
+    elif ".." in PurePosixPath(written.value).parts:
+        found = f"which leads out of {folder.path}"
+    if found:
+        text, hint = (
+            f"{_MODEL_ID}={written.value[:200]}, {found}",
+            "Download it, and give the path of its folder.",
+        )
+        settings.fault(_MODEL_ID, text, expected, hint)
+        return None
+    try:
+        path = folder.path / written.value
+        if path.is_dir():
+            return Setting(path, written.origin)
+    except (OSError, ValueError):
+        pass
+    is_id = written.value.count("/") < 2 and not written.value.startswith(("/", "."))
+    why = "an id of the Hugging Face hub, which is not asked" if is_id else "where there is no folder"
+    hint = (
+        f"Download it where the network is: hf download {written.value} --local-dir FOLDER, and give that path."
+        if is_id and written.value.isprintable()
+        else "Correct the path; it begins with / or at the model's folder."
+    )
+    settings.fault(_MODEL_ID, f"{_MODEL_ID}={written.value[:200]}, {why}", expected, hint)
+    return None
+
+
+def _gguf(folder: DjlModelFolder, root: Path) -> str:
+    """Return the GGUF file named after the folder, where there are several and no config.json."""
+    if root != folder.path or CONFIG in folder.files:
+        return ""
+    return find_file(folder.files, folder.prefixes, (GGUF,))
+
+
+def _parameters(settings: DjlSettings) -> Mapping[str, Setting[str]]:
+    found: dict[str, Setting[str]] = {}
+    for name, setting in (
+        ("slots", _number(settings, _SLOTS)),
+        ("prefill_chunk", _number(settings, _CHUNK)),
+        ("max_context", _context(settings)),
+    ):
+        if setting is not None:
+            found[name] = setting
+    dtype = settings.text([_DTYPE])
+    if dtype.value:
+        if dtype.value.lower() not in _DTYPES:
+            hint = "Write one of them; bf16 and fp16 take half the memory of fp32."
+            settings.fault(_DTYPE, f"{_DTYPE}={dtype.value[:80]}", "auto, fp32, fp16 or bf16", hint)
+        found["dtype"] = Setting(_DTYPES.get(dtype.value.lower(), "auto"), dtype.origin)
+    for key, name in ((_TRUST, "trust_remote_code"), (_TGI, "tgi_compat")):
+        if settings.text([key]).value:
+            switch = settings.switch(key)
+            found[name] = Setting(str(switch.value).lower(), switch.origin)
+    processors = settings.text([_PROCESSORS])
+    if processors.value:
+        found["logits_processors"] = processors
+    formatter = settings.text([_FORMATTER])
+    if formatter.value:
+        if formatter.value.lower() not in _FORMATTERS:
+            text = f"{_FORMATTER}={formatter.value[:80]}, which is not supported in this version"
+            settings.fault(_FORMATTER, text, ", ".join(_FORMATTERS), "Write one of them, or remove the line.")
+        found["output_formatter"] = Setting(formatter.value.lower(), formatter.origin)
+    return found
+
+
+def _number(settings: DjlSettings, keys: Sequence[str]) -> Setting[str] | None:
+    """Return the number that one of these spellings gives; they may not contradict each other."""
+    given = {key: number for key in keys if (number := settings.number([key], 0)).value}
+    values = {number.value for number in given.values()}
+    if len(values) > 1:
+        found = " and ".join(f"{key}={number.value}" for key, number in given.items())
+        settings.fault(next(iter(given)), found, "one number: they mean the same", "Remove all but one.")
+    first = next(iter(given.values()), None)
+    return None if first is None else Setting(str(first.value), first.origin)
+
+
+def _context(settings: DjlSettings) -> Setting[str] | None:
+    """Return the longest prompt and answer together: by a key of its own, or as the sum of both."""
+    whole = _number(settings, _CONTEXT)
+    parts = [settings.number([key], 0) for key in (_INPUT, _OUTPUT)]
+    if all(part.value for part in parts):
+        total = sum(part.value for part in parts)
+        if whole is not None and whole.value != str(total):
+            found = f"{whole.origin.key}={whole.value}, and {_INPUT} and {_OUTPUT} together are {total}"
+            settings.fault(
+                whole.origin.key, found, "one number: they mean the same", "Remove one of the two."
+            )
+        return whole or Setting(str(total), parts[0].origin)
+    for key, part in zip((_INPUT, _OUTPUT), parts, strict=True):
+        if part.value:
+            other = _OUTPUT if key == _INPUT else _INPUT
+            settings.notice(
+                key, f"{key}={part.value} has no effect without {other}: both together are the context"
+            )
+    return whole

@@ -1,0 +1,91 @@
+"""Translates the options of DJL's native engines to parameters of ours, each with where it was found.
+
+Source: spec sheet `djl`, section 3.3; the names are those of the engine's row in `words/engines`. A value that
+cannot be leaves the engine's own default: `words/judging` refuses it.
+"""
+
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from trivium.servers.djl.folder.folder import DjlModelFolder
+from trivium.servers.djl.words.engines import DjlEngine, EngineOption
+from trivium.servers.djl.words.settings import DjlSettings, Setting
+from trivium.servers.djl.words.values import FORMS, ValueType
+from trivium.types.errors import said_by
+from trivium.types.spec import Device, InstanceGroup
+
+_LIBRARY = "option.customOpLibrary"
+_DEVICE = "option.ortDevice"
+_TENSORRT = '[{"device": "gpu", "name": "tensorrt"}]'
+
+
+def parameters(
+    settings: DjlSettings, engine: DjlEngine, folder: DjlModelFolder, groups: Sequence[InstanceGroup]
+) -> dict[str, Setting[str]]:
+    """Return the parameters of our engine. DJL gives each worker one thread and runs more workers instead; torch's
+    threads are the whole process's, so that one model does not decide about them.
+    """
+    made = {
+        option.parameter: value
+        for option in engine.options
+        if (value := _parameter(settings, option)) is not None
+    }
+    if _LIBRARY in engine.keys:
+        made |= _library(settings, folder)
+    if _DEVICE in engine.keys:
+        made |= _provider(settings, groups)
+    return made
+
+
+def _parameter(settings: DjlSettings, option: EngineOption) -> Setting[str] | None:
+    form = FORMS.get(option.key)
+    if form is not None and form.kind is ValueType.NUMBER:
+        number = settings.number([option.key], 1, "DJL's default: one thread per worker")
+        return Setting(str(number.value), number.origin)
+    written = settings.text([option.key])
+    if not written.value or form is None:
+        return written if written.value else None
+    is_switch = form.kind is ValueType.SWITCH
+    word = str(settings.switch(option.key).value) if is_switch else written.value
+    value = option.choices.get(word.lower())
+    return None if value is None else Setting(value, written.origin)
+
+
+def _library(settings: DjlSettings, folder: DjlModelFolder) -> dict[str, Setting[str]]:
+    """Return the library of operators: a file of the folder, or an absolute path."""
+    written = settings.text([_LIBRARY])
+    if not written.value:
+        return {}
+    path = PurePosixPath(written.value)
+    expected = "a library of the model's folder, or an absolute path"
+    try:
+        if ".." in path.parts:
+            settings.fault(
+                _LIBRARY, f"{path}, which leads out of {folder.path}", expected, "Put it into the folder."
+            )
+        elif not (folder.path / path).is_file():
+            settings.fault(
+                _LIBRARY, f"no file {folder.path / path}", expected, "Add the library, or correct the path."
+            )
+    except (OSError, ValueError) as error:
+        settings.fault(
+            _LIBRARY, f"{_LIBRARY}={written.value[:80]!r}: {said_by(error)}", expected, "Correct the path."
+        )
+    return {"custom_op_library": written}
+
+
+def _provider(settings: DjlSettings, groups: Sequence[InstanceGroup]) -> dict[str, Setting[str]]:
+    """Return the accelerator that the option asks for: TensorRT on GPUs. The others are reported."""
+    written = settings.text([_DEVICE])
+    match written.value.lower():
+        case "tensorrt" if any(group.device is Device.GPU for group in groups):
+            return {"accelerators": Setting(_TENSORRT, written.origin)}
+        case "tensorrt":
+            found = f"{_DEVICE}={written.value}, and the model has no GPU to run on"
+            settings.fault(
+                _DEVICE, found, "a GPU in load_on_devices", "Remove the line, or serve it where a GPU is."
+            )
+        case "rocm" | "coreml":
+            found = f"{_DEVICE}={written.value} is not served: instances run on the CPU, or on CUDA where a GPU is"
+            settings.notice(_DEVICE, found)
+    return {}

@@ -1,0 +1,148 @@
+"""The engines of DJL: one row says how an engine is named, recognised and configured, and which of ours serves it.
+
+Source: spec sheet `djl`, sections 2.5 and 3.1 to 3.3. A further engine is a row here and a folder in `trivium/engines`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from trivium.servers.djl.words import keys
+from trivium.servers.djl.words.keys import DjlKey, DjlKeyRole
+from trivium.servers.djl.words.language_model_keys import LANGUAGE_MODEL as LANGUAGE_MODEL_KEYS
+
+_SWITCH = {"true": "1", "false": "0"}
+_EXPORT = "Export the model to ONNX or TorchScript, or run it in a model.py."
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOption:
+    """An option that becomes a parameter of our engine: one of `choices`; where there are none a number, or a
+    text if the key has no form. `judging` says what a value may be.
+    """
+
+    key: str
+    parameter: str
+    choices: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class DjlEngine:
+    """An engine of DJL. `engine` is ours that serves it, empty where none does: then `way_out` says what to do.
+
+    `spellings` are further names in serving.properties, and what is reported of them, if anything. A file named after
+    the folder or `model` with one of `suffixes`, or a file of `files`, is a model of the engine. A file with a key of
+    `built_in` needs that handler of DJL's own, which is not served. An engine that `generates` serves language models,
+    without a handler. `unknown` says what a key without a row is, where nobody takes it.
+    """
+
+    name: str
+    suffixes: tuple[str, ...] = ()
+    engine: str = ""
+    files: tuple[str, ...] = ()
+    spellings: Mapping[str, str] = field(default_factory=dict)
+    built_in: Mapping[str, str] = field(default_factory=dict)
+    keys: Mapping[str, DjlKey] = field(default_factory=dict)
+    options: tuple[EngineOption, ...] = ()
+    runs_handlers: bool = False
+    generates: bool = False
+    way_out: str = _EXPORT
+    unknown: str = "an argument for a translator, and there is none"
+
+
+_RANKS = "its processes are started without mpirun"
+_SKLEARN = (".skops", ".joblib", ".pkl", ".pickle", ".cloudpkl")
+
+PYTHON = DjlEngine(
+    "Python",
+    (".py",),
+    "python-djl",
+    spellings={"MPI": _RANKS, "DeepSpeed": _RANKS},
+    built_in=dict.fromkeys(_SKLEARN, "djl_python.sklearn_handler"),
+    keys=keys.PYTHON,
+    runs_handlers=True,
+)
+PYTORCH = DjlEngine("PyTorch", (".pt",), "torch", keys=keys.PYTORCH)
+ONNX = DjlEngine(
+    "OnnxRuntime",
+    (".onnx",),
+    "onnx",
+    spellings={"onnx": ""},
+    keys=keys.ONNX,
+    options=(
+        EngineOption("option.intraOpNumThreads", "intra_op_thread_count"),
+        EngineOption("option.interOpNumThreads", "inter_op_thread_count"),
+        EngineOption("option.executionMode", "execution_mode", {"sequential": "0", "parallel": "1"}),
+        EngineOption(
+            "option.optLevel",
+            "graph_level",
+            {"no_opt": "2", "basic_opt": "-1", "extended_opt": "1", "all_opt": "0"},
+        ),
+        EngineOption("option.memoryPatternOptimization", "enable_mem_pattern", _SWITCH),
+        EngineOption("option.cpuArenaAllocator", "enable_mem_arena", _SWITCH),
+        EngineOption("option.profilerOutput", "profile_output"),
+    ),
+)
+LANGUAGE_MODEL = DjlEngine(
+    "hf",
+    engine="hf",
+    keys=LANGUAGE_MODEL_KEYS,
+    generates=True,
+    unknown="no option of language models in this version",
+)
+"""Serves the folders that DJL serves by its own handlers for language models; no folder names it by `engine`."""
+
+MXNET = DjlEngine("MXNet")
+
+ENGINES = (
+    PYTHON,
+    PYTORCH,
+    ONNX,
+    DjlEngine("XGBoost", (".json", ".xgb", ".bst")),
+    DjlEngine("TensorRT", (".trt", ".uff")),
+    DjlEngine("TFLite", (".tflite",)),
+    DjlEngine(
+        "Llama",
+        (".gguf",),
+        way_out="Write option.rolling_batch=auto in place of engine.",
+    ),
+    DjlEngine("TensorFlow", files=("saved_model.pb",)),
+    DjlEngine("PaddlePaddle", files=("__model__", "inference.pdmodel")),
+    MXNET,
+    DjlEngine("LightGBM"),
+    DjlEngine("Rust"),
+    DjlEngine("TritonServer"),
+)
+"""Every engine of DJL, in the order in which a folder's files are tried for them."""
+
+NAMES: Mapping[str, tuple[DjlEngine, str]] = {
+    name.lower(): (engine, report)
+    for engine in ENGINES
+    for name, report in ({engine.name: ""} | dict(engine.spellings)).items()
+}
+"""A name in serving.properties, in lower case -> the engine, and what is reported of the name."""
+
+SPELLINGS = tuple(name for engine in ENGINES for name in (engine.name, *engine.spellings))
+"""All names that `engine` may have, for the sentence about one that it may not have."""
+
+
+def served_names() -> str:
+    """Return the names of the engines that are served, as in "A, B or C"."""
+    *names, last = [engine.name for engine in ENGINES if engine.engine]
+    return f"{', '.join(names)} or {last}"
+
+
+UNDECIDED = DjlEngine("", keys=keys.EVERY, runs_handlers=True)
+"""Stands for the engine of a folder that has none that is served: its other settings are judged all the same."""
+
+_UNKNOWN = DjlKey(DjlKeyRole.PASSED_ON)
+
+
+def row_of(engine: DjlEngine, key: str, translates: bool = False) -> DjlKey:
+    """Return the key's row, or that of all keys without one, which are arguments of the handler, or of the model's
+    translator if it has one.
+    """
+    row = engine.keys.get(key)
+    if row is None:
+        is_taken = engine.runs_handlers or (translates and not key.startswith("option."))
+        row = _UNKNOWN if is_taken else DjlKey(DjlKeyRole.REPORTED, engine.unknown)
+    return row

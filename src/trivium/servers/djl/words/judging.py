@@ -1,0 +1,77 @@
+"""Judges the lines of serving.properties, each by itself: its value, what becomes of its key, and slips of the pen.
+
+Source: spec sheet `djl`, sections 2.6 and 3. A key that is not DJL's is passed on, as there; one that is near to one of
+DJL's is named, too. Pure.
+"""
+
+from collections.abc import Iterator
+
+from trivium.codecs.java_properties import Properties
+from trivium.servers.djl.words.engines import ENGINES, LANGUAGE_MODEL, DjlEngine, row_of
+from trivium.servers.djl.words.keys import DjlKey, DjlKeyRole
+from trivium.servers.djl.words.names import LANGUAGE_MODEL_OPTIONS, OPTION, nearest
+from trivium.servers.djl.words.values import FORMS
+from trivium.types.findings import Finding, Severity
+
+MOST_COMPARED = 300
+"""Unknown keys of a file that are compared with the known ones: a file of megabytes must not take minutes."""
+
+_LONG_ENOUGH = 9
+KNOWN = tuple(
+    dict.fromkeys(
+        [key for engine in (*ENGINES, LANGUAGE_MODEL) for key in engine.keys]
+        + sorted(OPTION + name for name in LANGUAGE_MODEL_OPTIONS if len(name) >= _LONG_ENOUGH)
+    )
+)
+"""Keys that a misspelt one may have been meant as. The short names of arguments are left out: anybody's may be near."""
+
+
+def judge(properties: Properties, engine: DjlEngine, translates: bool = False) -> list[Finding]:
+    """Return at most one finding per key: an error for a value that cannot be and for a key that is refused, a notice
+    for what is read as something else, not served, or near to another key. What a model that `translates` gives to its
+    translator is that one's to judge.
+    """
+    return list(_findings(properties, engine, translates))
+
+
+def _findings(properties: Properties, engine: DjlEngine, translates: bool) -> Iterator[Finding]:
+    compared = 0
+    for key in properties.entries:
+        is_known = key in engine.keys
+        finding = _value(properties, engine, key) if is_known else None
+        if finding is None:
+            near = ""
+            row = row_of(engine, key, translates)
+            if not is_known and compared < MOST_COMPARED:
+                compared += 1
+                near = nearest(key, KNOWN)
+            finding = _key(properties, engine, row, key, near)
+        if finding is not None:
+            yield finding
+
+
+def _value(properties: Properties, engine: DjlEngine, key: str) -> Finding | None:
+    form = FORMS.get(key)
+    fault = form.fault(key, properties.entries[key].value) if form else None
+    if fault is None:
+        return None
+    is_passed_on = row_of(engine, key).role is DjlKeyRole.PASSED_ON
+    severity = Severity.NOTICE if fault.is_read or is_passed_on else Severity.ERROR
+    return Finding(severity, *properties.place(key), key, fault.found, fault.expected, fault.hint)
+
+
+def _key(properties: Properties, engine: DjlEngine, row: DjlKey, key: str, near: str) -> Finding | None:
+    value = properties.entries[key].value.strip()
+    shown = f"{key}={value[:80]}"
+    place = properties.place(key)
+    hint = f"Did you mean {near}?" if near else ""
+    if row.role in (DjlKeyRole.REPORTED, DjlKeyRole.REFUSED) and value.lower() not in row.harmless:
+        if row.role is DjlKeyRole.REPORTED:
+            return Finding(Severity.NOTICE, *place, key, f"{shown} is not served: {row.text}", "", hint)
+        found = f"{shown} is not served with the engine {engine.name}"
+        return Finding(Severity.ERROR, *place, key, found, "", row.text)
+    if near:
+        taker = "handler" if engine.runs_handlers else "translator"
+        found = f"{key} is no key of DJL's, and is passed on to the {taker}"
+        return Finding(Severity.NOTICE, *place, key, found, "", hint)
+    return None

@@ -1,0 +1,57 @@
+"""The lines by which a TorchServe tells of itself when it starts: its configuration, and where it listens."""
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from trivium.profiles import GRPC, GRPC_MANAGEMENT, HTTP, MANAGEMENT, METRICS
+from trivium.servers.torchserve.command.settings import TorchServeSettings
+from trivium.servers.torchserve.words.original import SERVER_VERSION
+
+READY_LINE = "Model server started."
+_APIS = {HTTP: "Inference", MANAGEMENT: "Management", METRICS: "Metrics"}
+_CALLS = {GRPC: "gRPC inference", GRPC_MANAGEMENT: "gRPC management"}
+
+
+def summary(settings: TorchServeSettings, gpus: int, file: str) -> str:
+    """Return the record of many lines that is written before anything is loaded."""
+    return "\n".join(("", *_lines(settings, gpus, file)))
+
+
+def _lines(settings: TorchServeSettings, gpus: int, file: str) -> Iterator[str]:
+    text = settings.sources.text
+    yield f"Torchserve version: {SERVER_VERSION}, by trivium {settings.catalogue.version}"
+    yield f"Current directory: {Path.cwd()}"
+    yield f"Temp directory: {tempfile.gettempdir()}"
+    yield f"Number of GPUs: {gpus}"
+    yield f"Number of CPUs: {len(os.sched_getaffinity(0))}"
+    yield f"Config file: {file or 'N/A'}"
+    for role in ("inference", "management", "metrics"):
+        yield f"{role.capitalize()} address: {text(f'{role}_address')}"
+    yield f"Model Store: {settings.store.absolute()}"
+    yield f"Initial Models: {text('load_models') or 'N/A'}"
+    yield f"Metrics mode: {text('metrics_mode')}"
+    yield f"Default workers per model: {settings.rules.under['minWorkers'].value}"
+    yield f"Blacklist Regex: {text('blacklist_env_vars') or 'N/A'}"
+    yield f"Maximum Request Size: {text('max_request_size')}"
+    yield f"Limit Maximum Image Pixels: {text('limit_max_image_pixels')}"
+    yield f"Allowed Urls: [{text('allowed_urls')}]"
+    yield f"Enable model API: {text('enable_model_api')}"
+    yield f"Token authorization: {'off' if settings.token_seconds is None else 'on'}"
+
+
+def bound(places: Mapping[str, str], settings: TorchServeSettings) -> Iterator[str]:
+    """Yield a line for each address that is listened on."""
+    config = settings.loaded.config
+    tls = {
+        HTTP: config.http.tls_certificate,
+        MANAGEMENT: config.management.tls_certificate,
+        METRICS: config.metrics.tls_certificate,
+    }
+    for name, place in places.items():
+        if name in _CALLS:
+            yield f"{_CALLS[name]} API bind to: {place}"
+            continue
+        url = place if place.startswith("unix:") else f"http{'s' if tls.get(name) else ''}://{place}"
+        yield f"{_APIS[name]} API bind to: {url}"

@@ -1,0 +1,181 @@
+"""TorchServe's protocol over HTTP, for inference and management: the wire's face to a front end.
+
+Decides which operation a request is and which encoder writes its answer. Knows no socket, no model and no handler.
+Source: spec sheet `torchserve`, sections 0, 4 and 5.
+"""
+
+from collections.abc import Callable, Mapping, Sequence, Set
+
+from trivium.servers.torchserve.wire.answer import PredictionEncoder, TorchServePingEncoder
+from trivium.servers.torchserve.wire.api_description import (
+    ALL_ROUTES,
+    ApiDescriber,
+    ApiDescriptionEncoder,
+    OwnedRoutes,
+)
+from trivium.servers.torchserve.wire.config import TorchServeConfig
+from trivium.servers.torchserve.wire.errors import note_refusal, refuse
+from trivium.servers.torchserve.wire.management import decode_management
+from trivium.servers.torchserve.wire.management_answer import TorchServeManagementEncoder
+from trivium.servers.torchserve.wire.management_options import ManagementOptions, management_options
+from trivium.servers.torchserve.wire.management_routes import ENDPOINTS as MANAGEMENT
+from trivium.servers.torchserve.wire.management_routes import (
+    ManagementVerb,
+    find_management,
+    no_management_route,
+)
+from trivium.servers.torchserve.wire.open_inference import ANSWERS, OpenInferenceEncoder
+from trivium.servers.torchserve.wire.request import decode_infer
+from trivium.servers.torchserve.wire.routes import ENDPOINTS as INFERENCE
+from trivium.servers.torchserve.wire.routes import (
+    TorchServeVerb,
+    find_description,
+    find_target,
+    is_invocation,
+)
+from trivium.servers.torchserve.wire.token_renewal import (
+    RENEWED,
+    RenewalEncoder,
+    find_renewal,
+    renew,
+)
+from trivium.servers.torchserve.words.tokens import Tokens
+from trivium.types.access import Endpoint
+from trivium.types.errors import ServeError
+from trivium.types.interfaces import Encoder, WireProtocol
+from trivium.types.listeners import Role
+from trivium.types.operations import DescribeAll, List, Live, Operation
+from trivium.types.protocol_context import ProtocolContext
+from trivium.types.wire import Body, Head, HttpAnswer, Target
+
+ROUTES: Mapping[Role, Sequence[str]] = {
+    Role.INFERENCE: (
+        "",
+        "predictions",
+        "explanations",
+        "invocations",
+        "models",
+        "ping",
+        "api-description",
+        "wfpredict",
+        "v1/...:predict",
+        "v1/...:explain",
+        "v2",
+        ".../predict",
+    ),
+    Role.MANAGEMENT: ("", "models", "v1", "token", "api-description"),
+}
+"""The prefixes of the routes that this protocol can own, by role."""
+
+ENDPOINTS: Sequence[Endpoint] = (*INFERENCE, *MANAGEMENT)
+"""All that this protocol answers."""
+
+_DESCRIBING = frozenset(
+    {TorchServeVerb.DESCRIBE_API, TorchServeVerb.DESCRIBE_MODEL_API, ManagementVerb.DESCRIBE_API}
+)
+_MANAGING = frozenset(ManagementVerb)
+_NO_OPTIONS = ManagementOptions()
+
+COSTLY_FORM_BYTES = 128 * 2**10
+
+
+class TorchServeHttp:
+    """Implements `types.interfaces.WireProtocol`. `make_id` gives each request its id: a client's own is not taken.
+
+    With `exact_texts` an error says what the original says, and no more. What is for other `roles` is not there;
+    models are managed as `management` says. Where requests need `tokens`, these can be renewed. What it
+    describes are the routes that are `owned`.
+    """
+
+    def __init__(
+        self,
+        make_id: Callable[[], str],
+        exact_texts: bool = False,
+        roles: Set[Role] = frozenset(Role),
+        management: ManagementOptions = _NO_OPTIONS,
+        tokens: Tokens | None = None,
+        owned: OwnedRoutes = ALL_ROUTES,
+    ) -> None:
+        self._make_id = make_id
+        self._exact = exact_texts
+        self._roles = roles
+        self._management = management
+        self._tokens = tokens
+        self._has_open_inference = owned.open_inference
+        self._describer = ApiDescriber(roles, owned)
+
+    def head(self, head: Head) -> Target:
+        """The route, by `management_routes.find_management` and `routes.find_target`: what is said of a model's
+        invocation goes before its management.
+        """
+        infers = Role.INFERENCE in self._roles
+        if Role.MANAGEMENT in self._roles and not (infers and is_invocation(head)):
+            target = (self._tokens and find_renewal(head)) or find_management(head)
+            if target is None and not infers:
+                target = find_description(head)
+            if target is not None:
+                return target
+            if not infers:
+                raise no_management_route(head)
+        return find_target(head, self._has_open_inference)
+
+    def is_costly(self, head: Head, data: bytes | memoryview) -> bool:
+        """Forms are searched for their fields; any other body is only viewed."""
+        if len(data) <= COSTLY_FORM_BYTES:
+            return False
+        kind = head.headers.get(b"content-type", b"").lstrip().lower()
+        return kind.startswith((b"multipart/form-data", b"application/x-www-form-urlencoded"))
+
+    def decode(self, head: Head, target: Target, body: Body) -> tuple[Operation, Encoder]:
+        """The operation of a target that `head` returned, and the encoder for its answer."""
+        request_id = self._make_id()
+        if target.verb in _DESCRIBING:
+            return self._described(target, request_id)
+        if target.verb in _MANAGING:
+            asked = decode_management(head, target, body, request_id, self._management)
+            return asked.operation, TorchServeManagementEncoder(
+                request_id, asked.wish, asked.write, self._exact, asked.reason
+            )
+        if target.verb == RENEWED and self._tokens is not None:
+            renew(head, self._tokens)
+            return Live(), RenewalEncoder(request_id)
+        if target.verb == TorchServeVerb.PING:
+            return List(), TorchServePingEncoder(request_id)
+        if target.verb in ANSWERS:
+            return Live(), OpenInferenceEncoder(request_id, *ANSWERS[target.verb])
+        accept = head.headers.get(b"accept", b"").decode("latin-1")
+        content_type = head.headers.get(b"content-type", b"").decode("latin-1")
+        encoder = PredictionEncoder(request_id, target, accept, content_type, self._exact)
+        return decode_infer(head, target, body, request_id, encoder.read), encoder
+
+    def _described(self, target: Target, request_id: str) -> tuple[Operation, Encoder]:
+        describer, exact = self._describer, self._exact
+        if target.verb == TorchServeVerb.DESCRIBE_API:
+            of_server = ApiDescriptionEncoder(
+                request_id, lambda model: describer.of_server, target, exact, is_of_model=False
+            )
+            return Live(), of_server
+        is_managed = target.verb == ManagementVerb.DESCRIBE_API
+        make = describer.of_management if is_managed else describer.of_model
+        encoder = ApiDescriptionEncoder(request_id, make, target, exact)
+        return DescribeAll(target.model, target.version), encoder
+
+    def refuse(self, error: ServeError) -> HttpAnswer:
+        """The error's JSON with the status of `errors.TABLE`; the connection closes behind it."""
+        answer = refuse(error, self._make_id(), exact=self._exact)
+        note_refusal(error, answer.status)
+        return answer
+
+
+def make(context: ProtocolContext) -> WireProtocol:
+    """The protocol for one listener."""
+    tokens = context.states.find(Tokens)
+    options = management_options(context)
+    return TorchServeHttp(
+        context.make_id,
+        context.as_original,
+        context.roles,
+        options,
+        tokens,
+        OwnedRoutes(context.prefixes, context.own.of(TorchServeConfig).open_inference),
+    )

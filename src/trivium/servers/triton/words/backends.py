@@ -1,0 +1,128 @@
+"""Chooses the backend of a model: by platform, backend, file name, or what lies in the first version folder.
+
+The table and its order are the original's (sheet "triton", section 2.4, step A). Pure: file names come in.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from trivium.codecs.near_names import near
+from trivium.servers.triton.words.config_text import ConfigText
+from trivium.types.findings import Finding
+
+PRIVATE_REGIONS = ("triton_python_backend_shm_region_",)
+"""Keys of shared memory begin so that the original's Python backend keeps for itself (sheet `triton`, section 4.10)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """A backend, the platform that names it too (may be empty) and the file it opens (empty: needs none).
+
+    `engine` is ours; `cpu_instances` holds for a CPU group without a count; `completes` says whether inputs
+    and outputs may be left to the model file; `needs_tensors` whether there must be some at all;
+    `tells_shapes` whether its engine takes inputs that tell of requests' shapes.
+    """
+
+    name: str
+    platform: str = ""
+    filename: str = ""
+    engine: str = ""
+    cpu_instances: int = 1
+    completes: bool = False
+    needs_tensors: bool = True
+    tells_shapes: bool = False
+
+    @property
+    def engine_name(self) -> str:
+        return self.engine or self.name
+
+
+ENSEMBLE = Backend("", "ensemble", engine="ensemble")
+"""No backend: a graph of other models."""
+
+BACKENDS = (
+    Backend("tensorrt", "tensorrt_plan", "model.plan"),
+    Backend(
+        "onnxruntime",
+        "onnxruntime_onnx",
+        "model.onnx",
+        engine="onnx",
+        cpu_instances=2,
+        completes=True,
+        tells_shapes=True,
+    ),
+    Backend("openvino", "", "model.xml"),
+    Backend("pytorch", "pytorch_libtorch", "model.pt", engine="torch", tells_shapes=True),
+    Backend("pytorch", "torch_aoti", "model.pt2", engine="torch", tells_shapes=True),
+    Backend("python", "", "model.py", engine="python-triton", needs_tensors=False),
+    Backend("tensorflow", "tensorflow_savedmodel", "model.savedmodel", cpu_instances=2),
+    Backend("tensorflow", "tensorflow_graphdef", "model.graphdef", cpu_instances=2),
+)
+_ALIASES = {"libtorch": "pytorch_libtorch"}
+_NAMES = sorted({backend.name for backend in BACKENDS})
+MODEL_FILES = frozenset(backend.filename for backend in BACKENDS)
+"""File names by which a version folder is recognised."""
+
+
+def choose_backend(text: ConfigText, model: str, files: Collection[str]) -> Backend | Finding:
+    """The backend of a model folder named `model`, whose first version folder holds `files`; or why not."""
+    config = text.config
+    if config.HasField("ensemble_scheduling") or config.platform == ENSEMBLE.platform:
+        return _ensemble(text)
+    if config.platform:
+        return _by_platform(text)
+    if config.backend:
+        rows = [backend for backend in BACKENDS if backend.name == config.backend]
+        return _best(rows, config.default_model_filename, files) if rows else Backend(config.backend)
+    for clue in ({config.default_model_filename}, files):
+        for backend in BACKENDS:
+            if backend.filename in clue:
+                return backend
+    _, _, suffix = model.rpartition(".")
+    if suffix != model and suffix:
+        return next((b for b in BACKENDS if b.name == suffix), Backend(suffix, filename=f"model.{suffix}"))
+    there = ", ".join(sorted(files)) or "nothing"
+    return text.fault(
+        "backend",
+        f"neither backend nor platform, and no model file that tells (the first version folder has {there})",
+        f"backend: one of {', '.join(_NAMES)}, or another's name",
+        'Add backend: "onnxruntime" or whichever serves the file.',
+    )
+
+
+def _ensemble(text: ConfigText) -> Backend | Finding:
+    config = text.config
+    if not config.HasField("ensemble_scheduling"):
+        hint = "Add ensemble_scheduling { step [ ... ] }, or correct the platform."
+        return text.fault("platform", "the platform ensemble without ensemble_scheduling", "its steps", hint)
+    if config.backend or config.platform not in ("", ENSEMBLE.platform):
+        found = f"an ensemble with the backend {config.backend or config.platform}"
+        key = "backend" if config.backend else "platform"
+        return text.fault(key, found, 'platform: "ensemble" alone', "Remove it: the steps have their own.")
+    return ENSEMBLE
+
+
+def _by_platform(text: ConfigText) -> Backend | Finding:
+    platform, name = text.config.platform, text.config.backend
+    known = {backend.platform: backend for backend in BACKENDS if backend.platform}
+    backend = known.get(_ALIASES.get(platform, platform))
+    if backend is not None and name in ("", backend.name):
+        return backend
+    if backend is None and name and name not in _NAMES:
+        return Backend(name, platform)
+    if name:
+        expected = backend.name if backend else f"a platform of {name}"
+        hint = f'Write backend: "{backend.name}".' if backend else "Remove platform: backend is enough."
+        return text.fault("platform", f"the platform {platform} with the backend {name}", expected, hint)
+    meant = near(platform, known)
+    hint = f"Did you mean {meant}?" if meant else "Write backend instead, with the backend's name."
+    return text.fault("platform", f"the platform {platform}", f"one of {', '.join(sorted(known))}", hint)
+
+
+def _best(rows: list[Backend], filename: str, files: Collection[str]) -> Backend:
+    """Return the row of a backend with several file kinds whose file is named or there, else the first."""
+    for clue in ({filename}, files):
+        for backend in rows:
+            if backend.filename in clue:
+                return backend
+    return rows[0]

@@ -1,0 +1,177 @@
+"""Keys of config.pbtxt: each is used, passed on, reported (no effect on results) or refused (wrong results).
+
+One row per field of each message; below a reported or refused block nothing needs a row. The texts say what
+happens instead. A value that changes nothing (the default, or `harmless`) is not worth a word.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from trivium.codecs.protobuf_schema import Field
+from trivium.servers.triton.words.config_text import ConfigEntry, ConfigText
+from trivium.types.findings import Finding
+from trivium.wires.v2.schema import MESSAGES, is_block
+
+
+class TritonKeyRole(Enum):
+    """The role of a key: what a format does with it."""
+
+    USED = "used"
+    PASSED_ON = "passed on"
+    REPORTED = "reported"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class TritonKey:
+    """The role of a key; `text` says what happens instead of serving it, `harmless` is the value for which
+    that makes no difference (None: the type's default).
+    """
+
+    role: TritonKeyRole
+    text: str = ""
+    harmless: object = None
+
+
+_USED = """
+ModelConfig: name platform backend version_policy max_batch_size input output instance_group
+ModelConfig: default_model_filename dynamic_batching optimization model_warmup model_operations
+ModelConfig: model_transaction_policy model_repository_agents response_cache
+ModelConfig: sequence_batching ensemble_scheduling
+ModelConfig: metric_tags model_metrics
+ModelMetrics: metric_control
+ModelMetrics.MetricControl: metric_identifier histogram_options
+ModelMetrics.MetricControl.MetricIdentifier: family
+ModelMetrics.MetricControl.HistogramOptions: buckets
+ModelVersionPolicy: latest all specific
+ModelVersionPolicy.Latest: num_versions
+ModelVersionPolicy.Specific: versions
+ModelInput: name data_type dims optional reshape allow_ragged_batch
+ModelOutput: name data_type dims label_filename reshape
+ModelTensorReshape: shape
+BatchInput: kind target_name data_type source_input
+BatchOutput: target_name kind source_input
+ModelOptimizationPolicy: graph input_pinned_memory output_pinned_memory
+ModelDynamicBatching: preferred_batch_size max_queue_delay_microseconds priority_levels
+ModelDynamicBatching: default_priority_level default_queue_policy priority_queue_policy preserve_ordering
+ModelQueuePolicy: timeout_action default_timeout_microseconds allow_timeout_override max_queue_size
+ModelInstanceGroup: name count kind gpus rate_limiter
+ModelRateLimiter: resources priority
+ModelRateLimiter.Resource: name global count
+ModelSequenceBatching: max_sequence_idle_microseconds control_input direct oldest
+ModelSequenceBatching.StrategyDirect: max_queue_delay_microseconds minimum_slot_utilization
+ModelSequenceBatching.StrategyOldest: max_candidate_sequences preferred_batch_size max_queue_delay_microseconds
+ModelSequenceBatching.StrategyOldest: preserve_ordering
+ModelSequenceBatching.State: input_name output_name data_type dims initial_state
+ModelSequenceBatching.InitialState: data_type dims zero_data data_file name
+ModelResponseCache: enable
+ModelSequenceBatching.ControlInput: name control
+ModelSequenceBatching.Control: kind int32_false_true fp32_false_true bool_false_true data_type
+ModelEnsembling: step
+ModelEnsembling.Step: model_name model_version input_map output_map
+ModelWarmup: name batch_size inputs count
+ModelWarmup.Input: data_type dims zero_data random_data input_data_file
+"""
+
+_USED_BY_SOME: Mapping[str, str] = {
+    "ModelSequenceBatching.state": "by the backends python and onnxruntime; refused for others",
+    "ModelSequenceBatching.iterative_sequence": "by the Python backend; refused for others",
+    "ModelConfig.runtime": "the library of a backend (libtriton_NAME.so) changes nothing; anything else is refused",
+    "ModelConfig.batch_input": "by the backends onnxruntime and pytorch; reported for others",
+    "ModelConfig.batch_output": "by the backends onnxruntime and pytorch; reported for others",
+    "ModelTransactionPolicy.decoupled": "by the Python backend; refused for others, which answer a request once",
+    "ModelEnsembling.max_inflight_requests": "so many parts of a decoupled step are in work behind it at once, per "
+    "request; 0 means 16",
+}
+"""Used, with a word about where: a check that knows the backend refuses it elsewhere."""
+
+_PASSED_ON = """
+ModelConfig: parameters
+ModelParameter: string_value
+ModelOptimizationPolicy.Graph: level
+ModelOptimizationPolicy: execution_accelerators
+ModelOptimizationPolicy.ExecutionAccelerators: gpu_execution_accelerator cpu_execution_accelerator
+ModelOptimizationPolicy.ExecutionAccelerators.Accelerator: name parameters
+"""
+
+_REPORTED: Mapping[str, str | TritonKey] = {
+    "ModelConfig.cc_model_filenames": "the default file is opened on every device",
+    "ModelInput.format": "the layout of a picture is not checked",
+    "ModelOptimizationPolicy.priority": "all models have the same priority",
+    "ModelOptimizationPolicy.cuda": "the engine's own settings hold",
+    "ModelOptimizationPolicy.gather_kernel_buffer_threshold": "inputs are put together on the host",
+    "ModelOptimizationPolicy.eager_batching": "a batch is put together when it is cut",
+    "ModelOptimizationPolicy.PinnedMemoryBuffer.enable": TritonKey(
+        TritonKeyRole.REPORTED, "the engine decides about pinned memory", harmless=True
+    ),
+    "ModelSequenceBatching.State.use_same_buffer_for_input_output": "a state is copied once per request",
+    "ModelSequenceBatching.State.use_growable_memory": "a state has the size that the model gave it",
+    "ModelInstanceGroup.secondary_devices": "the engine places the model",
+    "ModelInstanceGroup.profile": "the engine chooses for itself",
+    "ModelInstanceGroup.passive": "the group runs like any other",
+    "ModelInstanceGroup.host_policy": "the operating system places the instance's threads",
+    "ModelEnsembling.Step.model_namespace": "there is one namespace for all repositories",
+}
+
+_REFUSED: Mapping[str, str] = {
+    "ModelInput.is_shape_tensor": "Shapes as values exist in TensorRT only; export the model without them.",
+    "ModelInput.is_non_linear_format_io": "Export the model with linear tensors.",
+    "ModelOutput.is_shape_tensor": "Shapes as values exist in TensorRT only; export the model without them.",
+    "ModelOutput.is_non_linear_format_io": "Export the model with linear tensors.",
+    "ModelOperations.op_library_filename": "The model could not be opened: express it in standard operators.",
+    "ModelRepositoryAgents.agents": "The model may need what they do: apply it to the folder beforehand.",
+}
+
+
+def _named(table: str, role: TritonKeyRole) -> Iterator[tuple[str, TritonKey]]:
+    for line in table.split("\n"):
+        message, _, names = line.partition(":")
+        yield from ((f"{message}.{name}", TritonKey(role)) for name in names.split())
+
+
+ROWS: Mapping[str, TritonKey] = {
+    **dict(_named(_USED, TritonKeyRole.USED)),
+    **{key: TritonKey(TritonKeyRole.USED, text) for key, text in _USED_BY_SOME.items()},
+    **dict(_named(_PASSED_ON, TritonKeyRole.PASSED_ON)),
+    **{
+        key: text if isinstance(text, TritonKey) else TritonKey(TritonKeyRole.REPORTED, text)
+        for key, text in _REPORTED.items()
+    },
+    **{key: TritonKey(TritonKeyRole.REFUSED, text) for key, text in _REFUSED.items()},
+}
+"""`Message.field` -> its row."""
+
+
+def findings_by_role(text: ConfigText) -> list[Finding]:
+    """A notice for each reported key of the file, an error for each refused one: the outermost of them."""
+    findings: list[Finding] = []
+    closed: set[str] = set()
+    for key, entry in text.entries.items():
+        if key.endswith("]"):
+            continue
+        outer, _, name = key.rpartition(".")
+        message = text.entries[outer].type if outer else "ModelConfig"
+        row = ROWS.get(f"{message}.{name}")
+        if outer.rpartition("[")[0] in closed or outer in closed:
+            closed.add(key)
+        elif row is not None and row.role in (TritonKeyRole.REPORTED, TritonKeyRole.REFUSED):
+            closed.add(key)
+            if _matters(entry, row, MESSAGES[message][name]):
+                findings.append(_finding(text, key, row))
+    return findings
+
+
+def _matters(entry: ConfigEntry, row: TritonKey, field: Field) -> bool:
+    if field.is_list or is_block(field):
+        return True
+    return entry.value not in (None, field.default if row.harmless is None else row.harmless)
+
+
+def _finding(text: ConfigText, key: str, row: TritonKey) -> Finding:
+    name = key.rpartition(".")[2]
+    if row.role is TritonKeyRole.REFUSED:
+        return text.fault(
+            key, f"{name}, which is not supported in this version", f"a model without {name}", row.text
+        )
+    return text.notice(key, f"{name} is read and has no effect: {row.text}")

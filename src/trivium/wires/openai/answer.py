@@ -1,0 +1,239 @@
+"""Writes answers of OpenAI's API: what is generated as events or as one object, the list of models, and, for a model
+that generates nothing by itself, what its handler answers, as it is.
+
+An error before the first event has its own status, one behind it is an event, and nothing follows.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from trivium.codecs.chat_answers import ChatChunks, ChatIdentity, Words, chat_completion, encode_json
+from trivium.codecs.conversion import is_slow_to_write, negotiated
+from trivium.codecs.generation import generated_of, is_slow_to_tell
+from trivium.codecs.header_text import JSON, has_controls, is_name, reason_phrase, request_id_line
+from trivium.types.errors import Code, ServeError, unwritable
+from trivium.types.generation import Finish, Generate, Generated, GenerationUsage, joined
+from trivium.types.operations import Listing, ModelDescription, ResponsePart
+from trivium.types.payload import Raw, Tensors
+from trivium.types.state import VersionState
+from trivium.types.wire import NOTHING_YET, HttpAnswer, costly
+from trivium.wires.openai.completion_answers import CompletionChunks, completion
+from trivium.wires.openai.errors import error_object, refuse
+from trivium.wires.openai.request import OpenAiForm, read_chat, read_completion
+
+EVENTS = b"Content-Type: text/event-stream; charset=utf-8\r\nCache-Control: no-cache\r\n"
+_DONE = b"data: [DONE]\n\n"
+WORDS: Words = {
+    Finish.LENGTH: "length",
+    Finish.EOS: "stop",
+    Finish.STOP: "stop",
+    Finish.CANCELLED: "stop",
+    Finish.ERROR: "stop",
+}
+_OWNER = "trivium"
+_OURS = frozenset(
+    {
+        "connection",
+        "content-length",
+        "keep-alive",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "x-request-id",
+    }
+)
+"""Header names that a handler does not decide."""
+
+
+class Chunks(Protocol):
+    """Writes the chunks of one streamed answer."""
+
+    tells_usage: bool
+
+    def documents(self, part: Generated) -> list[bytes]:
+        """Return the JSON of each chunk of a part."""
+
+    def usage(self, usage: GenerationUsage) -> bytes:
+        """Return the JSON of the last chunk."""
+
+
+class OpenAiEncoder:
+    """Reads one request to generate, and writes its answer. `document` is the JSON of the body."""
+
+    __slots__ = (
+        "_accept",
+        "_begun",
+        "_chunks",
+        "_document",
+        "_form",
+        "_held",
+        "_id",
+        "_identity",
+        "_is_chat",
+    )
+
+    def __init__(
+        self, identity: ChatIdentity, request_id: str, document: Mapping[str, Any], is_chat: bool, accept: str
+    ) -> None:
+        self._identity = identity
+        self._id = request_id_line(request_id)
+        self._document = document
+        self._is_chat = is_chat
+        self._accept = accept
+        self._form: OpenAiForm | None = None
+        self._chunks: Chunks | None = None
+        self._held: list[Generated] = []
+        self._begun = False
+
+    def read(self, raw: Raw, parameters: Mapping[str, str]) -> Generate:
+        """Return what is asked for. INVALID, naming the field."""
+        generate, form = (read_chat if self._is_chat else read_completion)(self._document)
+        self._document = {}
+        self._form = form
+        if form.streams and self._is_chat:
+            self._chunks = ChatChunks(self._identity, WORDS, form.has_logprobs, form.tells_usage)
+        elif form.streams:
+            logprobs = form.alternatives if form.has_logprobs else None
+            self._chunks = CompletionChunks(self._identity, WORDS, logprobs, form.tells_usage)
+        return generate
+
+    def encode(self, part: ResponsePart) -> HttpAnswer:
+        """The part as events, or as it is; nothing before the last one where the answer is to be whole."""
+        if part.final and (is_slow_to_tell(part.payload) or is_slow_to_write(part.payload)):
+            return costly(lambda: self._written(part))
+        return self._written(part)
+
+    def _written(self, part: ResponsePart) -> HttpAnswer:
+        try:
+            answer = self._failed(part.error) if part.error is not None else self._part(part)
+        except Exception as error:
+            answer = self._failed(unwritable(error))
+        self._begun = self._begun or answer is not NOTHING_YET
+        return answer
+
+    def _failed(self, error: ServeError) -> HttpAnswer:
+        if not self._begun:
+            return refuse(error, self._id)
+        body = error_object(error)
+        if self._chunks is not None:
+            body = b"data: %b\n\n" % body
+        return HttpAnswer(200, b"", (body,), len(body))
+
+    def _part(self, part: ResponsePart) -> HttpAnswer:
+        payload = part.payload
+        if payload is None:
+            payload = Raw(()) if self._form is None else Generated()
+        if isinstance(payload, Generated):
+            payload = generated_of(payload)
+            return (
+                self._whole(payload, part.final)
+                if self._chunks is None
+                else self._events(payload, part.final)
+            )
+        if isinstance(payload, Tensors):
+            kind, buffers = negotiated(payload, self._accept, "", "application/json")
+            fields = b"" if self._begun else b"%bContent-Type: %b\r\n" % (self._id, kind.encode())
+            return HttpAnswer(200, fields, buffers, sum(map(len, buffers)), part.final)
+        if isinstance(payload, Raw):
+            return self._raw(payload, part.final)
+        raise ServeError(
+            Code.UNSUPPORTED,
+            f"The model {part.model!r} answered with something that this route cannot carry. Use the protocol that "
+            "its handler was written for.",
+        )
+
+    def _events(self, part: Generated, final: bool) -> HttpAnswer:
+        chunks = self._chunks
+        assert chunks is not None, "it streams"
+        documents = chunks.documents(part)
+        if final and chunks.tells_usage and part.usage is not None:
+            documents.append(chunks.usage(part.usage))
+        events = b"".join([b"data: %b\n\n" % document for document in documents])
+        if final:
+            events += _DONE
+        if not events and not self._begun:
+            return NOTHING_YET
+        fields = b"" if self._begun else self._id + EVENTS
+        return HttpAnswer(200, fields, (events,) if events else (), len(events), final)
+
+    def _whole(self, part: Generated, final: bool) -> HttpAnswer:
+        self._held.append(part)
+        if not final:
+            return NOTHING_YET
+        form = self._form or OpenAiForm(False, False, False)
+        whole = joined(self._held)
+        if self._is_chat:
+            body = chat_completion(self._identity, WORDS, form.has_logprobs, whole)
+        else:
+            logprobs = form.alternatives if form.has_logprobs else None
+            body = completion(self._identity, WORDS, logprobs, whole)
+        return HttpAnswer(200, self._id + JSON, (body,), len(body))
+
+    def _raw(self, payload: Raw, final: bool) -> HttpAnswer:
+        """A handler's own answer: its status, its header lines and its body."""
+        data = payload.parts[0].data if payload.parts else b""
+        buffers = (data,) if len(data) else ()
+        if self._begun:
+            return HttpAnswer(200, b"", buffers, len(data), final)
+        status = payload.status or 200
+        if not 200 <= status <= 599:
+            words = f"The handler's answer has the status {status}; expected is one from 200 to 599."
+            raise ServeError(Code.MODEL_FAILED, words)
+        reason = reason_phrase(payload.reason) if payload.reason else None
+        return HttpAnswer(status, self._id + _lines(payload), buffers, len(data), final, reason)
+
+
+class ModelsEncoder:
+    """Writes the list of the models that serve, or one of them."""
+
+    __slots__ = ("_created", "_id", "_model")
+
+    def __init__(self, request_id: str, created: int, model: str) -> None:
+        self._id = request_id_line(request_id)
+        self._created = created
+        self._model = model
+
+    def encode(self, part: ResponsePart) -> HttpAnswer:
+        """One whole answer."""
+        if part.error is not None:
+            return refuse(part.error, self._id)
+        try:
+            document = self._document(part)
+        except Exception as error:
+            return refuse(unwritable(error), self._id)
+        return HttpAnswer(200, self._id + JSON, (document,), len(document))
+
+    def _document(self, part: ResponsePart) -> bytes:
+        answer = part.answer
+        if isinstance(answer, Listing) and not self._model:
+            ready = {row.model for row in answer.versions if row.state is VersionState.READY}
+            return encode_json({"object": "list", "data": [self._entry(model) for model in sorted(ready)]})
+        if isinstance(answer, ModelDescription) and self._model:
+            return encode_json(self._entry(answer.spec.name))
+        raise ServeError(Code.INTERNAL, "The server did not say which models there are. Report it.")
+
+    def _entry(self, model: str) -> dict[str, object]:
+        shown = model.encode("utf-8", "backslashreplace").decode()
+        return {"id": shown, "object": "model", "created": self._created, "owned_by": _OWNER}
+
+
+def _lines(payload: Raw) -> bytes:
+    """Return a handler's properties as header lines; of names that differ in case alone the last counts."""
+    said = dict(payload.properties)
+    kind = payload.parts[0].content_type if payload.parts else ""
+    lines = {"content-type": b"Content-Type: %b\r\n" % kind.encode("latin-1", "replace")} if kind else {}
+    if has_controls(kind):
+        said["Content-Type"] = kind
+    for name, value in said.items():
+        lower, value = name.lower(), value.strip()
+        if lower in _OURS:
+            continue
+        if not is_name(name) or has_controls(value):
+            raise ServeError(
+                Code.MODEL_FAILED,
+                f"The handler's property {name[:80]!r} cannot be a header line: expected is a name of letters, digits "
+                "and dashes, and a value on one line.",
+            )
+        lines[lower] = b"%b: %b\r\n" % (name.encode(), value.encode("utf-8", "replace"))
+    return b"".join(lines.values())

@@ -1,0 +1,119 @@
+"""OpenAI's API over HTTP, for models that generate text: the wire's face to a front end.
+
+Decides which operation a request is and which encoder writes its answer. A model that generates nothing by itself gets
+the body as it came. Knows no socket, no model and no handler.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from urllib.parse import parse_qsl
+
+from trivium.codecs.chat_answers import ChatIdentity
+from trivium.codecs.header_text import essence
+from trivium.codecs.request_fields import decode_request, field_error
+from trivium.types import reasons
+from trivium.types.error_info import ErrorInfo
+from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import Encoder, WireProtocol
+from trivium.types.listeners import Role
+from trivium.types.operations import Describe, Infer, List, Operation
+from trivium.types.payload import Raw, RawPart
+from trivium.types.protocol_context import ProtocolContext
+from trivium.types.wire import Body, Head, HttpAnswer, Target
+from trivium.wires.openai.answer import ModelsEncoder, OpenAiEncoder
+from trivium.wires.openai.errors import refuse
+from trivium.wires.openai.routes import ENDPOINTS as ENDPOINTS
+from trivium.wires.openai.routes import OpenAiVerb, find_target
+
+ROUTES: Mapping[Role, Sequence[str]] = {Role.INFERENCE: ("v1",)}
+"""The first segments of the paths that this protocol can serve, by role."""
+
+COSTLY_BYTES = 2**16
+MOST_ARGUMENTS = 1000
+_ID_HEADER = b"x-request-id"
+
+
+class OpenAiHttp:
+    """Implements `types.interfaces.WireProtocol`. `make_id` gives each request its id, `epoch` says when it came, in
+    seconds of the Unix epoch. With `takes_only` a request that names no model is for the only one that there is.
+    """
+
+    def __init__(
+        self, make_id: Callable[[], str], epoch: Callable[[], float] = lambda: 0.0, takes_only: bool = False
+    ) -> None:
+        self._make_id = make_id
+        self._epoch = epoch
+        self._takes_only = takes_only
+
+    def head(self, head: Head) -> Target:
+        """The route, by `routes.find_target`."""
+        return find_target(head)
+
+    def is_costly(self, head: Head, data: bytes | memoryview) -> bool:
+        """A long text or a list of many ids takes a millisecond to read."""
+        return len(data) > COSTLY_BYTES
+
+    def decode(self, head: Head, target: Target, body: Body) -> tuple[Operation, Encoder]:
+        """The operation of a target that `head` returned, and the encoder for its answer."""
+        request_id = head.headers.get(_ID_HEADER, b"").decode("latin-1") or self._make_id()
+        created = int(self._epoch())
+        if target.verb == OpenAiVerb.MODELS:
+            return List(ready=True), ModelsEncoder(request_id, created, "")
+        if target.verb == OpenAiVerb.MODEL:
+            return Describe(target.model), ModelsEncoder(request_id, created, target.model)
+        document = _document(head, body)
+        is_chat = target.verb == OpenAiVerb.CHAT
+        model = self._model(document)
+        identity = ChatIdentity(("chatcmpl-" if is_chat else "cmpl-") + request_id, created, model)
+        accept = head.headers.get(b"accept", b"").decode("latin-1")
+        encoder = OpenAiEncoder(identity, request_id, document, is_chat, accept)
+        infer = Infer(model, _raw(head, body), id=request_id, as_generate=encoder.read)
+        return infer, encoder
+
+    def refuse(self, error: ServeError) -> HttpAnswer:
+        """OpenAI's error object with the status of `errors.TABLE`."""
+        return refuse(error)
+
+    def _model(self, document: Mapping[str, Any]) -> str:
+        model = document.get("model")
+        if isinstance(model, str) and model:
+            return model
+        if model is None and self._takes_only:
+            return ""
+        if model is None or model == "":
+            error = "The request names no model. Send the field 'model'; GET /v1/models lists those that there are."
+            raise ServeError(Code.NOT_FOUND, error, info=ErrorInfo.of(reasons.FIELD, field="model"))
+        raise field_error("model", "The field 'model' is no string. Send the name of a model.")
+
+
+def make(context: ProtocolContext) -> WireProtocol:
+    """The protocol for one listener."""
+    return OpenAiHttp(context.make_id, context.epoch, context.takes_only)
+
+
+def _document(head: Head, body: Body) -> dict[str, Any]:
+    """Return the JSON object that a body is."""
+    coding = head.headers.get(b"content-encoding", b"").strip().lower()
+    if coding not in (b"", b"identity"):
+        raise ServeError(Code.UNSUPPORTED_MEDIA, "The body is compressed. Send it as it is.")
+    return decode_request(body.data)
+
+
+def _raw(head: Head, body: Body) -> Raw:
+    """Return the body as it came, with its path: a handler may answer several of these routes."""
+    properties = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers.items()}
+    kind = properties.get("content-type", "")
+    part = RawPart(body.data, kind if essence(kind) else "application/json")
+    return Raw((part,), properties, _query(head), lease=body.lease, path=head.path.lstrip("/"))
+
+
+def _query(head: Head) -> tuple[tuple[str, str], ...]:
+    if not head.query:
+        return ()
+    try:
+        return tuple(
+            parse_qsl(head.query, keep_blank_values=True, errors="strict", max_num_fields=MOST_ARGUMENTS)
+        )
+    except ValueError as error:  # of which UnicodeDecodeError is one
+        words = f"The query is not at most {MOST_ARGUMENTS} percent-encoded UTF-8 arguments. Leave it out."
+        raise ServeError(Code.INVALID, words) from error

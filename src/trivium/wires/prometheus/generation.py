@@ -1,0 +1,56 @@
+"""Metrics of models that generate text, by tokens: Trivium's own families, in seconds and tokens."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from trivium.codecs.exposition import ExposedMetric
+from trivium.types.statistics import GenerationStatistics
+from trivium.wires.prometheus.triton import TritonMetric
+
+_COUNTERS: Sequence[tuple[str, str, Callable[[GenerationStatistics], float]]] = (
+    ("trivium_prompt_tokens_total", "Tokens of prompts that were read", lambda counts: counts.prompt_tokens),
+    ("trivium_generated_tokens_total", "Tokens that were generated", lambda counts: counts.new_tokens),
+    (
+        "trivium_wasted_tokens_total",
+        "Tokens that were generated though nobody waited any more",
+        lambda counts: counts.wasted_tokens,
+    ),
+    ("trivium_generation_steps_total", "Steps that were computed", lambda counts: counts.steps.count),
+    (
+        "trivium_generation_step_seconds_total",
+        "Time that steps have taken",
+        lambda counts: counts.steps.ns / 1e9,
+    ),
+)
+_GAUGES: Sequence[tuple[str, str, Callable[[GenerationStatistics], float]]] = (
+    ("trivium_generation_running", "Requests in the last step", lambda counts: counts.running),
+    (
+        "trivium_generation_cache_share",
+        "Share of the room for keys and values that is taken [0.0 - 1.0]",
+        lambda counts: counts.share,
+    ),
+)
+
+
+def tokens(rows: Sequence[TritonMetric]) -> Iterator[ExposedMetric]:
+    """Yield the families, of the versions that generate; none where there is no such version."""
+    counted = [(row, row.counts.generation) for row in rows if row.counts.generation is not None]
+    if not counted:
+        return
+    for kind, families in (("counter", _COUNTERS), ("gauge", _GAUGES)):
+        for name, words, value_of in families:
+            family = ExposedMetric(name, kind, words)
+            for row, counts in counted:
+                family.add(row.text, value_of(counts))
+            yield family
+    waiting = ExposedMetric(
+        "trivium_generation_waiting", "gauge", "Requests in the queue of a model that generates"
+    )
+    first = ExposedMetric(
+        "trivium_first_token_seconds", "histogram", "Time from a request to its first token"
+    )
+    between = ExposedMetric("trivium_between_tokens_seconds", "summary", "Time from a token to the next one")
+    for row, counts in counted:
+        waiting.add(row.text, row.counts.queued_items)
+        first.add_histogram(row.text, counts.first_token.ns / 1e9, counts.first_token_buckets)
+        between.add_summary(row.text, counts.between_tokens.count, counts.between_tokens.ns / 1e9, ())
+    yield from (waiting, first, between)

@@ -1,0 +1,153 @@
+"""Prometheus' way to ask a server what it counts: `GET /metrics`, sans-IO.
+
+Decides the route, the order of the families, and the form of a refusal. Measures nothing: all is in the report.
+Source: spec sheet `triton`, section 6.2; statuses and bodies of refusals as Triton's metrics port gives them.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from trivium.codecs.error_texts import wire_text
+from trivium.codecs.exposition import CONTENT_TYPE, ExposedMetric, custom, sample_names, text
+from trivium.codecs.header_text import JSON
+from trivium.codecs.path_segments import quoted
+from trivium.types.access import AccessScope, Endpoint
+from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import Encoder, WireProtocol
+from trivium.types.listeners import Role
+from trivium.types.metrics import MetricFamily
+from trivium.types.operations import CollectMetrics, Operation, ResponsePart
+from trivium.types.protocol_context import ProtocolContext
+from trivium.types.statistics import MetricsReport
+from trivium.types.wire import Body, Head, HttpAnswer, Target
+from trivium.wires.prometheus import generation, own, triton
+
+ROUTES: Mapping[Role, Sequence[str]] = {Role.METRICS: ("metrics",)}
+"""The first segments of the paths that this protocol can serve, by role."""
+
+ENDPOINTS: Sequence[Endpoint] = (
+    Endpoint("GET", "/metrics", AccessScope.OBSERVE),
+    Endpoint("GET", "/metrics/", AccessScope.OBSERVE),
+)
+"""All that this protocol answers."""
+
+STATUS: Mapping[Code, int] = {
+    Code.INVALID: 400,
+    Code.NOT_FOUND: 404,
+    Code.UNAUTHENTICATED: 401,
+    Code.FORBIDDEN: 403,
+    Code.METHOD: 405,
+    Code.CONFLICT: 409,
+    Code.TOO_LARGE: 413,
+    Code.UNSUPPORTED_MEDIA: 415,
+    Code.CANCELLED: 499,  # nobody reads it: the client left
+    Code.INTERNAL: 500,
+    Code.MODEL_FAILED: 500,
+    Code.UNKNOWN: 500,
+    Code.LOAD_FAILED: 500,
+    Code.WORKER_DIED: 500,
+    Code.OUT_OF_MEMORY: 500,
+    Code.UNSUPPORTED: 501,
+    Code.NOT_READY: 503,
+    Code.QUEUE_FULL: 503,
+    Code.EXPIRED: 503,
+    Code.DRAINING: 503,
+}
+"""Code -> status."""
+
+_TEXT = f"Content-Type: {CONTENT_TYPE}\r\n".encode()
+_ALLOW = b"Allow: GET, HEAD\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsOptions:
+    """Optional families of metrics, each present or not, and those that are made by `own`."""
+
+    durations: bool = True
+    summaries: bool = False
+    first_parts: bool = False
+    own: Callable[[MetricsReport], tuple[MetricFamily, ...]] = lambda report: ()
+
+
+class PrometheusHttp:
+    """Implements `types.interfaces.WireProtocol`."""
+
+    def __init__(self, which: MetricsOptions) -> None:
+        self._encoder = ReportEncoder(which)
+
+    def head(self, head: Head) -> Target:
+        """NOT_FOUND for another path, METHOD for another method than GET (HEAD comes as GET)."""
+        if head.path not in ("/metrics", "/metrics/"):
+            raise ServeError(Code.NOT_FOUND, f"There is no route {quoted(head.path)}; there is /metrics.")
+        if head.method != "GET":
+            raise ServeError(Code.METHOD, "Method Not Allowed")
+        return Target("metrics", scope=AccessScope.OBSERVE)
+
+    def is_costly(self, head: Head, data: bytes | memoryview) -> bool:
+        """There is no body to decode."""
+        return False
+
+    def decode(self, head: Head, target: Target, body: Body) -> tuple[Operation, Encoder]:
+        """Everything, always."""
+        return CollectMetrics(), self._encoder
+
+    def refuse(self, error: ServeError) -> HttpAnswer:
+        """A JSON object with the sentence."""
+        return _refusal(error)
+
+
+def make(context: ProtocolContext) -> WireProtocol:
+    """The protocol for one listener."""
+    which = MetricsOptions(
+        context.has_duration_metrics,
+        context.has_quantiles,
+        context.has_first_part_metrics,
+        context.own_metrics,
+    )
+    return PrometheusHttp(which)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportEncoder:
+    """Writes the report as text. Has no state: one serves all requests."""
+
+    which: MetricsOptions
+
+    def encode(self, part: ResponsePart) -> HttpAnswer:
+        """See `types.interfaces.Encoder`."""
+        if part.error is not None:
+            return _refusal(part.error)
+        if not isinstance(part.answer, MetricsReport):
+            return _refusal(ServeError(Code.INTERNAL, "There was no report to write. Report it."))
+        body = text(families(part.answer, self.which))
+        return HttpAnswer(200, _TEXT, (body,), len(body))
+
+
+def families(report: MetricsReport, which: MetricsOptions) -> Iterator[ExposedMetric]:
+    """All of them, by kind: counters, gauges, histograms, summaries; Triton's, then custom ones. Ours come last."""
+    rows = triton.rows_of(report)
+    report = msgspec.structs.replace(report, custom=(*which.own(report), *report.custom))
+    ours = [*own.counters(rows), *own.gauges(rows), *own.histograms(rows)]
+    ours += [*generation.tokens(rows), *own.loops(report)]
+    histograms = [triton.first_parts(rows)] if which.first_parts else []
+    quantiles = list(triton.summaries(rows)) if which.summaries else []
+    kinds: list[tuple[str, Iterable[ExposedMetric]]] = [
+        ("counter", list(triton.counters(rows, report.gpus, which.durations))),
+        ("gauge", list(triton.gauges(rows, report))),
+        ("histogram", histograms),
+    ]
+    fixed = [*ours, *quantiles, *(family for _, some in kinds for family in some)]
+    taken = {name for family in fixed for name in sample_names(family.name, family.kind)}
+    for kind, some in kinds:
+        yield from some
+        yield from custom(report, kind, taken)
+    yield from quantiles
+    yield from ours
+
+
+def _refusal(error: ServeError) -> HttpAnswer:
+    body = msgspec.json.encode({"error": wire_text(error.message)})
+    status = error.status or STATUS[error.code]
+    return HttpAnswer(status, JSON + _ALLOW if error.code is Code.METHOD else JSON, (body,), len(body))

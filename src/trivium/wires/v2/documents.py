@@ -1,0 +1,220 @@
+"""The answers of the read routes as JSON: health, metadata, configuration, statistics, the index of models.
+
+Source: spec sheet `triton`, sections 4.2, 4.9 and 6.1. What only the protocol's
+original knows (a model's platform, its configuration in that form) is asked of it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import assert_never
+
+import msgspec
+
+from trivium.types.errors import Code, ServeError, unwritable
+from trivium.types.operations import (
+    Answer,
+    Deferred,
+    Fetched,
+    Listing,
+    LogReport,
+    ModelDescription,
+    ModelDescriptions,
+    Readiness,
+    RegionListing,
+    ResponsePart,
+    ServerDescription,
+    SharedRegion,
+    TraceReport,
+    VersionStatus,
+)
+from trivium.types.spec import ModelSpec, TensorSpec
+from trivium.types.statistics import (
+    BatchStatistics,
+    GenerationStatistics,
+    MetricsReport,
+    StatisticsReport,
+    VersionStatistics,
+)
+from trivium.types.wire import HttpAnswer, Target
+from trivium.wires.v2.errors import json_answer, refuse
+from trivium.wires.v2.index_states import INDEX_STATES
+from trivium.wires.v2.original import NO_DOCUMENTS, ModelDocuments
+from trivium.wires.v2.routes import Verb
+from trivium.wires.v2.settings import log_document
+from trivium.wires.v2.trace_settings import trace_document
+from trivium.wires.v2.words import OWN_ERRORS, ErrorTranslator
+
+_NOTHING = HttpAnswer(200, b"Content-Type: text/plain\r\n", (), 0)
+_NOT_READY = HttpAnswer(400, b"Content-Type: text/plain\r\n", (), 0)
+_DONE = json_answer(200, b"")
+
+
+class Identity(msgspec.Struct, frozen=True, gc=False):
+    """The server's name and version on this wire; `extensions` by their names in the protocol."""
+
+    name: str
+    version: str
+    extensions: tuple[str, ...]
+
+
+class DocumentEncoder(msgspec.Struct, frozen=True):
+    """Writes the answer to one read route. `refusal` is an error in the request itself, which is answered where the
+    core has no error of its own. A probe of what is not ready gets the status `not_ready`. The garbage collector tracks
+    it, since an error's frames may lead back to it.
+    """
+
+    target: Target
+    identity: Identity
+    words: ErrorTranslator = OWN_ERRORS
+    refusal: ServeError | None = None
+    not_ready: int = 400
+    models: ModelDocuments = NO_DOCUMENTS
+
+    def encode(self, part: ResponsePart) -> HttpAnswer:
+        """The document, or the error. Never raises."""
+        if part.error is not None:
+            return self._refusal(part.error)
+        if self.refusal is not None:
+            return refuse(self.refusal)
+        try:
+            if part.answer is None:
+                raise ServeError(
+                    Code.INTERNAL, f"The server had no answer to {self.target.verb!r}. Report it."
+                )
+            fixed = _FIXED_ANSWERS.get(self.target.verb)
+            return self._document(part.answer) if fixed is None else fixed
+        except Exception as error:
+            return self._refusal(unwritable(error))
+
+    def _refusal(self, error: ServeError) -> HttpAnswer:
+        verb = self.target.verb
+        if self.words.forgives(error, verb):
+            return _DONE
+        return refuse(self.words.of_answer(error, verb, self.target.model))
+
+    def _readiness(self, answer: Readiness, model: str) -> HttpAnswer:
+        """Empty for the server, as probes expect; a model's says why not."""
+        if answer.ready:
+            return _NOTHING
+        if not model:
+            return msgspec.structs.replace(_NOT_READY, status=self.not_ready)
+        reason = answer.reason or f"The model {model!r} is not ready."
+        return self._refusal(ServeError(Code.NOT_READY, reason, status=self.not_ready))
+
+    def _document(self, answer: Answer) -> HttpAnswer:
+        match answer:
+            case Readiness():
+                return self._readiness(answer, self.target.model)
+            case ServerDescription():
+                return _json(self.identity)
+            case ModelDescription():
+                if self.target.verb == Verb.CONFIG:
+                    return json_answer(200, self.models.config_json(answer.spec))
+                return _json(_metadata(answer, self.models.platform(answer.spec)))
+            case StatisticsReport():
+                return _json({"model_stats": [_statistics(version) for version in answer.versions]})
+            case RegionListing():
+                return _json([_region(region) for region in answer.regions])
+            case LogReport():
+                return _json(log_document(answer.settings))
+            case TraceReport():
+                return _json(trace_document(answer))
+            case Listing():
+                return _json([_index_entry(status) for status in answer.versions])
+            case MetricsReport() | ModelDescriptions() | Deferred() | Fetched():
+                raise ServeError(Code.INTERNAL, "This answer is one of another protocol. Report it.")
+            case _:
+                assert_never(answer)
+
+
+_FIXED_ANSWERS: Mapping[str, HttpAnswer] = {
+    Verb.LOAD: _DONE,
+    Verb.UNLOAD: _DONE,
+    Verb.REGISTER: _DONE,
+    Verb.UNREGISTER: _DONE,
+    Verb.DEVICE_REGIONS: json_answer(200, b"[]"),
+    Verb.DEVICE_UNREGISTER: _DONE,
+}
+"""By verb, where all that an answer says is that it was done."""
+
+
+def _json(document: object) -> HttpAnswer:
+    return json_answer(200, msgspec.json.encode(document))
+
+
+def _metadata(answer: ModelDescription, platform: str) -> dict[str, object]:
+    spec = answer.spec
+    return {
+        "name": spec.name,
+        "versions": answer.versions,
+        "platform": platform,
+        "inputs": _tensors(spec, spec.inputs),
+        "outputs": _tensors(spec, spec.outputs),
+    }
+
+
+def _tensors(spec: ModelSpec, tensors: Sequence[TensorSpec]) -> list[dict[str, object]]:
+    rows = (-1,) if spec.batching.batch_axis else ()
+    return [
+        {"name": tensor.name, "datatype": tensor.datatype, "shape": rows + tensor.dims} for tensor in tensors
+    ]
+
+
+def _region(region: SharedRegion) -> dict[str, object]:
+    return {"name": region.name, "key": region.key, "offset": region.offset, "byte_size": region.size}
+
+
+def _statistics(version: VersionStatistics) -> dict[str, object]:
+    """All eight durations always: perf_analyzer indexes them. Those of tokens only of a version that generates."""
+    found: dict[str, object] = {
+        "name": version.model,
+        "version": version.version,
+        "last_inference": version.last,
+        "inference_count": version.rows,
+        "execution_count": version.executions,
+        "inference_stats": {
+            "success": version.success,
+            "fail": version.fail,
+            "queue": version.queue,
+            "compute_input": version.compute_input,
+            "compute_infer": version.compute_infer,
+            "compute_output": version.compute_output,
+            "cache_hit": version.cache_hit,
+            "cache_miss": version.cache_miss,
+        },
+        "response_stats": {},
+        "batch_stats": [_batch(batch) for batch in version.batches],
+        "memory_usage": [],
+    }
+    if version.generation is not None:
+        found["generation_stats"] = _generation(version.generation, version.queued_items)
+    return found
+
+
+def _generation(counts: GenerationStatistics, waiting: int) -> dict[str, object]:
+    """Return the object that the protocol does not have: counts by tokens."""
+    return {
+        "prompt_tokens": counts.prompt_tokens,
+        "generated_tokens": counts.new_tokens,
+        "wasted_tokens": counts.wasted_tokens,
+        "steps": counts.steps,
+        "first_token": counts.first_token,
+        "between_tokens": counts.between_tokens,
+        "running": counts.running,
+        "waiting": waiting,
+        "cache_share": counts.share,
+    }
+
+
+def _batch(batch: BatchStatistics) -> dict[str, object]:
+    return {
+        "batch_size": batch.rows,
+        "compute_input": batch.compute_input,
+        "compute_infer": batch.compute_infer,
+        "compute_output": batch.compute_output,
+    }
+
+
+def _index_entry(status: VersionStatus) -> dict[str, str]:
+    """Return an entry of the index without what is not known: a model that cannot be read has no version."""
+    entry = {"name": status.model, "version": status.version, "state": INDEX_STATES[status.state]}
+    return {key: value for key, value in (entry | {"reason": status.reason}).items() if value}
