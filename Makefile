@@ -47,18 +47,12 @@ soak: .venv-test/.made  ## The whole of what the end-to-end tests sample; takes 
 soak-hour: .venv-test/.made  ## An hour of mixed traffic, whose slopes must be flat; writes docs/benchmarks/soak.md.
 	.venv-test/bin/python -m bench.soak
 
-check: .venv-check/.made  ## Format, lint, types, import contracts, sizes, circles, foreign words, private names in tests, first lines of docstrings.
+check: .venv-check/.made  ## Format, lint, types, import contracts, and the gates of tests/gates.
 	.venv-check/bin/ruff format --check .
 	.venv-check/bin/ruff check .
 	.venv-check/bin/mypy
 	.venv-check/bin/lint-imports
-	.venv-check/bin/python tests/sizes.py
-	.venv-check/bin/python tests/house.py
-	.venv-check/bin/python tests/one_place.py
-	.venv-check/bin/python tests/names.py
-	.venv-check/bin/python tests/foreign_words.py
-	.venv-check/bin/python tests/reaches.py
-	.venv-check/bin/python tests/english.py
+	.venv-check/bin/python -m tests.gates
 
 audit: .venv-test/.made .venv-audit/.made  ## Look for known weaknesses of the packages that the tests install; asks the network.
 	.venv-test/bin/python -m pip freeze --exclude-editable | sed 's/+.*//' > .venv-audit/installed.txt

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.english import fault_of, findings
+from tests.gates.english import fault_of, faults
 
 
 @pytest.mark.parametrize(
@@ -44,4 +44,4 @@ def test_every_docstring_is_read(tmp_path: Path) -> None:
         '        """Of a method.\n\n        What follows is free.\n        """\n'
     )
     (tmp_path / "a.py").write_text(text)
-    assert [line.split(":")[1] for line in findings(tmp_path)] == ["1", "3", "5"]
+    assert [line.split(":")[1] for line in faults(tmp_path)] == ["1", "3", "5"]

@@ -1,7 +1,9 @@
 """The sweep of foreign words finds them in names and texts, and lets comments and docstrings cite whom they like."""
 
+import ast
+
 import pytest
-from tests.foreign_words import found_in
+from tests.gates.foreign_words import found_in
 
 
 @pytest.mark.parametrize(
@@ -18,11 +20,15 @@ from tests.foreign_words import found_in
     ],
 )
 def test_a_foreign_word_is_found(source: str) -> None:
-    assert len(found_in(source)) == 1
+    assert len(found_in(ast.parse(source))) == 1
 
 
 def test_comments_docstrings_and_longer_words_are_not() -> None:
     assert (
-        found_in('"""As Triton does."""\n# DJL\ndef f() -> None:\n    "ensemble"\nmarble = subless = 1\n')
+        found_in(
+            ast.parse(
+                '"""As Triton does."""\n# DJL\ndef f() -> None:\n    "ensemble"\nmarble = subless = 1\n'
+            )
+        )
         == []
     )

@@ -4,7 +4,7 @@ import ast
 import textwrap
 
 import pytest
-from tests.house import framed
+from tests.gates.house import framed
 
 
 def complaints(text: str) -> int:

@@ -3,7 +3,7 @@
 import ast
 
 import pytest
-from tests.one_place import RULES, faults
+from tests.gates.one_place import RULES, faults
 
 
 def found(text: str) -> set[str]:

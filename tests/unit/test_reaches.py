@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.reaches import private_names, reaches
+from tests.gates.reaches import private_names, reaches
 
 KNOWN = {"_queue", "_limits"}
 

@@ -5,12 +5,13 @@ may, the first of which is its home.
 """
 
 import ast
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-SOURCE = Path(__file__).parents[1] / "src"
+from tests.gates import source as files
+from tests.gates.source import SOURCE
+
 _WIDE = frozenset(
     {"OSError", "Exception", "BaseException", "FileNotFoundError", "PermissionError", "FileExistsError"}
 )
@@ -181,7 +182,7 @@ def faults(source: Path = SOURCE) -> list[str]:
     found = []
     for path in sorted(source.rglob("*.py")):
         module = ".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__")
-        tree = ast.parse(path.read_text())
+        tree = files.tree(path)
         for rule in RULES:
             if module.startswith("trivium.") and not _is_home(module, rule):
                 found += [f"{path.relative_to(source)}:{line}: {rule.text}" for line in rule.shows(tree)]
@@ -190,9 +191,3 @@ def faults(source: Path = SOURCE) -> list[str]:
 
 def _is_home(module: str, rule: Rule) -> bool:
     return any(module == home or module.startswith(f"{home}.") for home in rule.homes)
-
-
-if __name__ == "__main__":
-    if contradictions := faults():
-        sys.exit("\n".join(contradictions))
-    print(f"one place: {len(RULES)} rules")

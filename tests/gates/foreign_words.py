@@ -6,11 +6,13 @@ or as a part of a name: `in_tritons_words`, `DjlError`, "ensemble".
 
 import ast
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-SOURCE = Path(__file__).parents[1] / "src" / "trivium"
+from tests.gates import source as files
+from tests.gates.source import SOURCE
+
+PACKAGE = SOURCE / "trivium"
 ROOMS = ("core", "types", "frontends")
 NAMELESS = ("config", "settings", "app.py", "profiles.py", "server_record.py")
 """What knows no server by name, but may speak of files that several have."""
@@ -55,38 +57,28 @@ def texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield line, name
 
 
-def found_in(source: str) -> list[tuple[int, str]]:
+def found_in(tree: ast.AST) -> list[tuple[int, str]]:
     """Return the line and word of every foreign word in a module's code."""
     plain = (
         (line, _HUMPS.sub("_", text).lower().replace("-", "_").replace(" ", "_"))
-        for line, text in texts(ast.parse(source))
+        for line, text in texts(tree)
     )
     return [(line, match.group()) for line, text in plain for match in _PATTERN.finditer(text)]
 
 
-def files(room: str) -> Iterator[Path]:
+def modules(room: str) -> Iterator[Path]:
     """Yield the modules of a room, or the one that it is."""
-    place = SOURCE / room
+    place = PACKAGE / room
     yield from [place] if place.is_file() else place.rglob("*.py")
 
 
-def main() -> int:
-    """Print every foreign word with its place; return how many there are."""
-    count = 0
-    wanted = [(path, WORDS) for room in ROOMS for path in files(room)]
-    wanted += [(path, SERVERS) for room in NAMELESS for path in files(room)]
-    for path, words in sorted(wanted):
-        for line, word in found_in(path.read_text()):
-            if word.removesuffix("s") not in words:
-                continue
-            print(f"{path.relative_to(SOURCE.parents[1])}:{line}: the foreign word {word!r}")
-            count += 1
-    return count
-
-
-if __name__ == "__main__":
-    if main():
-        sys.exit(
-            "the core, the vocabulary and the front ends know no foreign system: say it neutrally, or in a dialect"
-        )
-    print("foreign words: none in the core, the vocabulary and the front ends")
+def faults() -> list[str]:
+    """Return one line for every foreign word: say it neutrally, or in a server's folder."""
+    wanted = [(path, WORDS) for room in ROOMS for path in modules(room)]
+    wanted += [(path, SERVERS) for room in NAMELESS for path in modules(room)]
+    return [
+        f"{path.relative_to(SOURCE.parent)}:{line}: the foreign word {word!r}"
+        for path, words in sorted(wanted)
+        for line, word in found_in(files.tree(path))
+        if word.removesuffix("s") in words
+    ]

@@ -5,19 +5,19 @@ never to meet a number: one that has to be longer stands in `EXCEPTIONS`, a func
 """
 
 import ast
-import sys
 from collections.abc import Mapping
-from pathlib import Path
+
+from tests.gates import source
+from tests.gates.source import SOURCE
 
 CODE_LINES, FUNCTION_LINES = 400, 60
-SOURCE = Path(__file__).parents[1] / "src"
 EXCEPTIONS: Mapping[str, str] = {}
 
 
-def code_lines(text: str) -> int:
+def code_lines(text: str, tree: ast.Module) -> int:
     """Count the lines of a module that hold code."""
     prose: set[int] = set()
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(tree):
         is_docstring = (
             isinstance(node, ast.Expr)
             and isinstance(node.value, ast.Constant)
@@ -29,10 +29,10 @@ def code_lines(text: str) -> int:
     return sum(1 for i, line in lines if i not in prose and line.strip() and not line.strip().startswith("#"))
 
 
-def long_functions(text: str) -> list[tuple[int, str, int]]:
+def long_functions(tree: ast.Module) -> list[tuple[int, str, int]]:
     """Return line, name and length of every function that is too long."""
     found = []
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             size = (node.end_lineno or node.lineno) - node.lineno + 1
             if size > FUNCTION_LINES:
@@ -40,23 +40,17 @@ def long_functions(text: str) -> list[tuple[int, str, int]]:
     return found
 
 
-def main() -> list[str]:
+def faults() -> list[str]:
     """Return one line per file or function that is too long."""
     found = []
     for path in sorted(SOURCE.rglob("*.py")):
-        text = path.read_text()
+        text, tree = source.text(path), source.tree(path)
         name = path.relative_to(SOURCE.parent).as_posix()
-        if (length := code_lines(text)) > CODE_LINES and name not in EXCEPTIONS:
+        if (length := code_lines(text, tree)) > CODE_LINES and name not in EXCEPTIONS:
             found.append(f"{name}: {length} lines of code, at most {CODE_LINES}")
         found += [
             f"{name}:{line}: {function} has {size} lines, at most {FUNCTION_LINES}"
-            for line, function, size in long_functions(text)
+            for line, function, size in long_functions(tree)
             if f"{name}:{function}" not in EXCEPTIONS
         ]
     return found
-
-
-if __name__ == "__main__":
-    if too_long := main():
-        sys.exit("\n".join(too_long))
-    print("sizes: every file and function within its limit")

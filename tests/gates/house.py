@@ -11,12 +11,13 @@
 
 import ast
 import re
-import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-SOURCE = Path(__file__).parents[1] / "src"
+from tests.gates import source as files
+from tests.gates.source import SOURCE
+
 IMPURE = frozenset(
     {"time", "os", "asyncio", "threading", "random", "socket", "subprocess", "datetime", "uvloop"}
 )
@@ -178,8 +179,7 @@ def faults(source: Path = SOURCE) -> list[str]:
     found, places, graph = [], defaultdict(list), {}
     known = modules(source)
     for name, path in known.items():
-        text = path.read_text()
-        tree = ast.parse(text)
+        tree = files.tree(path)
         graph[name] = imports(name, tree, known)
         found += [f"{name}:{line}: {complaint}" for line, complaint in framed(tree)]
         for node in tree.body:
@@ -192,16 +192,10 @@ def faults(source: Path = SOURCE) -> list[str]:
     ]
     found += [f"a circle of files: {', '.join(circle)}" for circle in circles(graph)]
     for path in sorted(source.rglob("*.py")):
-        text, place = path.read_text(), str(path.relative_to(source))
+        text, place = files.text(path), str(path.relative_to(source))
         for i, line in enumerate(text.splitlines(), 1):
             if match := _PLANS.search(line):
                 found.append(f"{place}:{i}: speaks of plans: {match.group()!r}")
         if place not in PICKLING:
-            found += [f"{place}:{line}: imports {name}" for line, name in imported(ast.parse(text), PICKLES)]
+            found += [f"{place}:{line}: imports {name}" for line, name in imported(files.tree(path), PICKLES)]
     return found
-
-
-if __name__ == "__main__":
-    if contradictions := faults():
-        sys.exit("\n".join(contradictions))
-    print("house: unique names, no circles, pure policies, no pickles, no plans, no frames in values")

@@ -1,4 +1,4 @@
-"""Prints every place where a test takes a private name of the package's objects; fails where there are too many.
+"""Prints every place where a test takes a private name of the package's objects.
 
 A private name begins with one underscore, and the package defines it. It is taken by an attribute (`server._registry`),
 by an import (`from trivium.app import _limits`) or by a patch (`monkeypatch.setattr(module, "_name", ...)`). What a
@@ -7,14 +7,12 @@ class of the tests has of its own is taken through `self` or `cls`, and does not
 
 import ast
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-MOST = 0
-"""None: what a test needs is public."""
+from tests.gates import source as files
+from tests.gates.source import SOURCE, TESTS
 
-TESTS = Path(__file__).parent
 PACKAGES = ("trivium", "trivium_worker")
 _PRIVATE = re.compile(r"_[A-Za-z0-9]\w*\Z")
 _PATCHES = ("setattr", "delattr", "getattr", "hasattr", "patch", "object")
@@ -23,9 +21,9 @@ _PATCHES = ("setattr", "delattr", "getattr", "hasattr", "patch", "object")
 def private_names() -> set[str]:
     """Names of modules, functions, classes, variables and attributes that the package keeps to itself."""
     found: set[str] = set()
-    for path in (TESTS.parent / "src").rglob("*.py"):
+    for path in SOURCE.rglob("*.py"):
         found.add(path.stem)
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(files.tree(path)):
             match node:
                 case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                     found.add(name)
@@ -36,7 +34,7 @@ def private_names() -> set[str]:
 
 def reaches(path: Path, known: set[str]) -> list[tuple[int, str]]:
     """Line and name of each in one file, in order."""
-    nodes = ast.walk(ast.parse(path.read_text()))
+    nodes = ast.walk(files.tree(path))
     return sorted({(line, name) for node in nodes for line, name in _of_node(node) if name in known})
 
 
@@ -63,23 +61,11 @@ def _of_node(node: ast.AST) -> Iterator[tuple[int, str]]:
                         yield arg.lineno, text.rpartition(".")[2]
 
 
-def main() -> None:
-    """Print them, and fail where there are too many."""
-    count, known = 0, private_names()
-    for path in sorted(TESTS.rglob("*.py")):
-        for line, name in reaches(path, known):
-            print(f"{path.relative_to(TESTS.parent)}:{line} {name}")
-            count += 1
-    print(f"reaches: tests take {count} private names, at most {MOST}")
-    if count > MOST:
-        sys.exit(
-            "A test looks at what is public: give the object a public handle, or ask its `debug_state()`."
-        )
-    if count < MOST:
-        sys.exit(
-            f"There are fewer than allowed. Write {count} into MOST of {Path(__file__).name}, so that it stays so."
-        )
-
-
-if __name__ == "__main__":
-    main()
+def faults() -> list[str]:
+    """Return one line for each; a test looks at what is public, or asks an object's `debug_state()`."""
+    known = private_names()
+    return [
+        f"{path.relative_to(TESTS.parent)}:{line} {name}"
+        for path in sorted(TESTS.rglob("*.py"))
+        for line, name in reaches(path, known)
+    ]
