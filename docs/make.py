@@ -4,6 +4,7 @@
 """
 
 import json
+import re
 import runpy
 import sys
 from collections.abc import Callable
@@ -241,7 +242,19 @@ def access_scopes() -> str:
     )
 
 
+def decisions() -> str:
+    """Every decision with its status: accepted, where its page says nothing else."""
+    lines = ["| decision | status |", "|---|---|"]
+    for page in sorted((DOCS / "adr").glob("[0-9]*.md")):
+        title, _, text = page.read_text().partition("\n")
+        found = re.search(r"\*\*Status:\*\* (.+?)(?<!\d)[.:;]?\n\n", text, re.DOTALL)
+        status = " ".join(found[1].split()) if found else "accepted"
+        lines.append(f"| [{title.removeprefix('# ')}]({page.name}) | {status} |")
+    return "\n".join(lines)
+
+
 PARTS: dict[str, Callable[[], str]] = {
+    "decisions": decisions,
     "access scopes": access_scopes,
     "route owners": route_owners,
     "accepted differences": accepted_differences,
