@@ -52,7 +52,7 @@ class Variant:
     """One row of the table before it is measured; `wire` is http or grpc, `profile` the server's."""
 
     row: Row
-    request: requests.Request | requests.RawRequest
+    request: requests.AnyRequest
     connections: int
     wire: str = "http"
     profile: str = "native"
@@ -133,11 +133,13 @@ def beside_tritonserver(rows: list[Row]) -> list[Comparison]:
 
 def variants() -> list[Variant]:
     """Every variant on our own server. F is the bare server, "compute" the same session in a process by itself."""
-    echo, raw, picture = requests.echo, requests.raw_echo, requests.picture
+    echo, raw, json, picture = requests.echo, requests.raw_echo, requests.json_echo, requests.picture
     foreign = "handler echo, unbatched, 16 connections"
     return [
         Variant(Row("echo, unbatched, 16 connections", "F", 4.0), echo("echo"), 16),
         Variant(Row("echo, batched, 16 connections", "F", 3.2), echo("echo_batched"), 16),
+        Variant(Row("JSON echo, unbatched, 16 connections", "F", None), json("echo"), 16),
+        Variant(Row("JSON handler echo, unbatched, 16 connections", "F", None), json("python_echo"), 16),
         Variant(Row("ensemble of two echoes, 16 connections", "F", None), echo("ensemble"), 16),
         Variant(Row("handler echo, unbatched, 16 connections", "F", 6.0), echo("python_echo"), 16),
         Variant(Row("handler echo, batched, 16 connections", "F", 4.0), echo("python_echo_batched"), 16),

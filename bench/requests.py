@@ -56,11 +56,36 @@ class RawRequest:
         return {"Content-Type": "application/octet-stream"}
 
 
-def script(request: Request | RawRequest) -> Path:
+@dataclass(frozen=True)
+class JsonRequest:
+    """One v2 request whose numbers are JSON, as most people write it."""
+
+    model: str
+    input: str
+    data: np.ndarray
+
+    @property
+    def path(self) -> str:
+        return f"/v2/models/{self.model}/infer"
+
+    def body(self) -> bytes:
+        values = self.data.ravel().tolist()
+        tensor = {"name": self.input, "shape": self.data.shape, "datatype": "FP32", "data": values}
+        return json.dumps({"inputs": [tensor]}).encode()
+
+    def headers(self) -> dict[str, str]:
+        return {"Content-Type": "application/json"}
+
+
+AnyRequest = Request | RawRequest | JsonRequest
+
+
+def script(request: AnyRequest) -> Path:
     """Write a wrk script; the body is read from a file beside it."""
-    body = CACHE / f"{request.model}.body"
+    name = f"{request.model}-{type(request).__name__}"
+    body = CACHE / f"{name}.body"
     body.write_bytes(request.body())
-    found = CACHE / f"{request.model}.lua"
+    found = CACHE / f"{name}.lua"
     headers = "".join(f'wrk.headers["{name}"] = "{value}"\n' for name, value in request.headers().items())
     found.write_text(
         f'local file = io.open("{body}", "rb")\nwrk.body = file:read("*all")\nwrk.method = "POST"\n{headers}'
@@ -71,6 +96,11 @@ def script(request: Request | RawRequest) -> Path:
 def echo(model: str) -> Request:
     """FP32[1,16], different numbers in every element."""
     return Request(model, "x", np.arange(16, dtype="<f4").reshape(1, 16))
+
+
+def json_echo(model: str) -> JsonRequest:
+    """The numbers of `echo`'s tensor in JSON."""
+    return JsonRequest(model, "x", echo(model).data)
 
 
 def raw_echo(model: str) -> RawRequest:

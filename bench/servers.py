@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 from bench.repository import CACHE
-from bench.requests import RawRequest, Request, script
+from bench.requests import AnyRequest, script
 
 ROOT = Path(__file__).parents[1]
 WRK_THREADS = 2
@@ -48,7 +48,7 @@ class Server:
         family = [self.process, *self.process.children(recursive=True)]
         return sum(int(member.memory_full_info().pss) for member in family)
 
-    def load(self, request: Request | RawRequest, connections: int, seconds: float) -> Measured:
+    def load(self, request: AnyRequest, connections: int, seconds: float) -> Measured:
         """CPU-microseconds per answer under a closed loop of wrk; refuses to count a round with errors."""
         command = [
             "wrk",
@@ -66,7 +66,7 @@ class Server:
         count = int(_found(r"(\d+) requests in", said))
         return Measured(count, spent / count * 1e6, _microseconds(_found(r"50%\s+(\S+)", said)))
 
-    def answer(self, request: Request | RawRequest) -> bytes:
+    def answer(self, request: AnyRequest) -> bytes:
         """One whole HTTP answer, head and all, as it was on the wire."""
         import http.client
 
