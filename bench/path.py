@@ -2,15 +2,17 @@
 
 A function of each was called between the request's first byte and a moment after the answer's last one (counters and
 lent memory are settled then), in each of several identical requests behind a first, so that timers fall out. Writes
-both walks to `docs/architecture.md`.
+all walks to `docs/architecture.md`.
 """
 
 import http.client
+import json
 import mmap
 import os
 import sys
 import tempfile
 import time
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,6 +30,7 @@ BEGIN, END = "<!-- walks: made by make path -->", "<!-- end of walks -->"
 _SOURCE = ROOT / "src"
 _USER_CODE = str(_SOURCE / "trivium" / "demo")
 _WALKS, _SETTLE_SECONDS = 5, 0.05
+_CONFLICT = 409
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,45 @@ def picture_walk() -> Walk:
     )
 
 
-def _walk(title: str, words: list[str], request: tuple[str, str, bytes, dict[str, str]]) -> Walk:
+def registration_walk(folder: Path) -> Walk:
+    """The second of two equal registrations over TorchServe's management, which a server refuses."""
+    store = folder / "store"
+    store.mkdir()
+    manifest = {
+        "runtime": "python",
+        "model": {"modelName": "m", "modelVersion": "1.0", "handler": "handler.py"},
+    }
+    with zipfile.ZipFile(store / "m.mar", "w") as archive:
+        archive.writestr("MAR-INF/MANIFEST.json", json.dumps(manifest))
+        archive.writestr("handler.py", "def handle(data, context):\n    return data and [0] * len(data)\n")
+    return _walk(
+        "The second of two equal registrations of a TorchServe model",
+        [
+            "serve",
+            str(places.handlers()[1]),
+            "--profile",
+            "torchserve",
+            "--torchserve-model-store",
+            str(store),
+        ],
+        ("POST", "/models?url=m.mar", b"", {}),
+        status=_CONFLICT,
+    )
+
+
+def walks(folder: Path) -> list[Walk]:
+    """Return every walk of the page, made in this folder."""
+    return [tensor_walk(folder), picture_walk(), registration_walk(folder)]
+
+
+def text_of(found: list[Walk]) -> str:
+    """Write walks as the page has them."""
+    return "\n\n".join("\n".join(walk.lines()) for walk in found)
+
+
+def _walk(
+    title: str, words: list[str], request: tuple[str, str, bytes, dict[str, str]], status: int = 200
+) -> Walk:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "walk").write_bytes(b"\0")
@@ -93,7 +134,7 @@ def _walk(title: str, words: list[str], request: tuple[str, str, bytes, dict[str
                 body = response.read()
                 time.sleep(_SETTLE_SECONDS)
                 walk[0] = 0
-                if response.status != 200:
+                if response.status != (status if number else 200):
                     raise RuntimeError(f"{request[1]} was answered with {response.status}: {body!r}")
             connection.close()
             server = passed(folder / f"{process}.calls")
@@ -124,10 +165,9 @@ def passed(file: Path) -> list[str]:
 
 
 def main() -> None:
-    """Print both walks and write them to the page."""
+    """Print all walks and write them to the page."""
     with tempfile.TemporaryDirectory() as folder:
-        walks = [tensor_walk(Path(folder)), picture_walk()]
-    text = "\n\n".join("\n".join(walk.lines()) for walk in walks)
+        text = text_of(walks(Path(folder)))
     print(text)
     head, rest = PAGE.read_text().split(BEGIN)
     _, tail = rest.split(END)
