@@ -203,7 +203,7 @@ class FrameReader:
         return len(data)
 
     def _check_size(self, kind: int, size: int) -> None:
-        is_block = kind == HEADERS or kind == CONTINUATION
+        is_block = kind in (HEADERS, CONTINUATION)
         if is_block and self._block is not None:
             size += len(self._block)
         if size <= self._usual:
