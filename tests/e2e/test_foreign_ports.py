@@ -205,6 +205,42 @@ def test_slow_heads_and_bodies_are_told_and_let_go(ports: ForeignPorts) -> None:
             assert one.result(SECONDS).status in expected, (door, name, one.result())
 
 
+@contextlib.contextmanager
+def plain_djl(folder: Path) -> Iterator[int]:
+    with djl_serving(folder / "log", split=True, variables=SHORT) as server:
+        yield server.management
+
+
+@contextlib.contextmanager
+def plain_torch(folder: Path) -> Iterator[int]:
+    with torchserve(TorchServeFolder(folder), variables=SHORT) as server:
+        yield server.port("Management")
+
+
+MANAGED_SLOW = {
+    **SLOW,
+    "half the head of a registration": b"POST /models?url=m.mar HTTP/1.1\r\nHost: loc",
+    "half the body of a registration": b"POST /models?url=m HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\nabc",
+    "half a chunk of a scaling": b"PUT /models/m HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n50\r\nabc",
+}
+
+
+@pytest.mark.parametrize("serve", [plain_djl, plain_torch])
+def test_slow_heads_and_bodies_on_plain_management_ports(
+    tmp_path: Path, serve: Callable[[Path], contextlib.AbstractContextManager[int]]
+) -> None:
+    """What manages models over TCP, 8081 as a rule, is as patient as what infers, and no more."""
+    with serve(tmp_path) as port, ThreadPoolExecutor(16) as threads:
+        told = {
+            name: threads.submit(slowly, lambda: connect(port), sent) for name, sent in MANAGED_SLOW.items()
+        }
+        for _ in range(20):  # others are answered meanwhile
+            assert slowly(lambda: connect(port), get("/models")).status == 200
+        for name, one in told.items():
+            expected = (408,) if "head" in name else (400, 404, 405, 408, 413)
+            assert one.result(SECONDS).status in expected, (name, one.result())
+
+
 def test_who_closes_a_unix_socket_or_tls_while_it_waits_is_cancelled(ports: ForeignPorts) -> None:
     """A worker that hangs is behind it, so that only a cancellation lets what follows through once it goes on."""
     gate, hangs = ports.folder / "go", ports.folder / "hangs"
