@@ -6,6 +6,7 @@ import pytest
 from tests.harness.language_models import Steps, spec, text, write
 
 from trivium.engines.hf.engine import ENGINE
+from trivium.engines.hf.folder_code import FolderCode
 from trivium.types.errors import Code, ServeError
 from trivium.types.generation import Sampling
 
@@ -113,4 +114,14 @@ def test_a_named_file_that_is_broken_fails_the_load(folder, code, named, words):
     (folder / "own.py").write_text(code)
     with pytest.raises(ServeError, match=words) as caught:
         Steps(folder, slots=2, trust_remote_code="true", logits_processors=f"one={named}")
+    assert caught.value.code is Code.LOAD_FAILED
+
+
+@pytest.mark.parametrize("code", ["while True:\n    pass", "import time\ntime.sleep(600)"])
+def test_a_file_that_never_ends_fails_the_load_by_its_name(folder, code):
+    (folder / "own.py").write_text(code)
+    with pytest.raises(
+        ServeError, match=r"own\.py cannot be run: CallTooLong: it took longer than 0\.3 s"
+    ) as caught:
+        FolderCode("m", True, 0.3).run(folder / "own.py")
     assert caught.value.code is Code.LOAD_FAILED

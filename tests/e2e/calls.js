@@ -28,14 +28,34 @@ function halfClosed() {
   });
 }
 
+function openStream() {
+  const call = client.makeBidiStreamRequest(streamMethod, same, same);
+  let parts = 0;
+  let heard = () => {};
+  const first = new Promise((resolve) => { heard = resolve; });
+  const ended = new Promise((resolve) => {
+    call.on('data', () => { parts += 1; heard(); });
+    call.on('error', (error) => { heard(); resolve(grpc.status[error.code]); });
+    call.on('end', () => resolve(parts));
+  });
+  call.write(message);
+  return { call, first, ended };
+}
+
 async function main() {
   const long = new grpc.Metadata();
   long.set('x-long', 'a'.repeat(100000));
   const none = new grpc.Metadata();
+  const stream = openStream();
+  await stream.first;
+  const overLong = await unary(message, long); // on the same connection
+  stream.call.write(message);
+  stream.call.end();
   const told = {
+    acrossOverLong: await stream.ended,
+    overLong,
     plain: await unary(message, none),
     halfClosed: await halfClosed(),
-    overLong: await unary(message, long),
     cancelled: await unary(sleeper, none, (call) => setTimeout(() => call.cancel(), 500)),
     afterwards: await unary(message, none),
   };

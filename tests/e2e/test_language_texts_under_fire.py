@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from http.client import HTTPConnection
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -69,6 +70,39 @@ def test_prompts_of_megabytes_are_refused_while_others_are_answered(server: Serv
         for one in large:
             status, text = one.result()
             assert (status, "bytes; expected at most 511 tokens" in text) == (400, True), text[:300]
+
+
+ENDLESS_FILES = {
+    "endless": "while True:\n    pass\n",
+    "stubborn": """
+while True:
+    try:
+        while True:
+            pass
+    except BaseException:
+        pass
+""",
+}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", ENDLESS_FILES)
+def test_a_processors_file_that_never_ends_fails_its_load_by_name(tmp_path: Path, kind: str) -> None:
+    """Whether it lets itself be ended or takes its worker with it; a neighbour is served meanwhile."""
+    root = tmp_path / "store"
+    write(root / "tiny", "llama")
+    folder = write(root / kind, "llama")
+    (root / "tiny" / "own.py").write_text("def x(ids, scores):\n    return scores\n")
+    (folder / "own.py").write_text(ENDLESS_FILES[kind])
+    processors = "hf.logits_processors=one=own.py:x,hf.trust_remote_code=true"
+    words = ("--engine-parameters", f"hf.slots=2,hf.threads=1,hf.max_context=512,{processors}")
+    with serve_handlers(tmp_path / "log", root / "tiny", folder, *words) as serving:
+        until(lambda: ask(serving, prompt="good")[0] == 200, serving.said)
+        file = str(folder / "own.py")
+        until(lambda: file in serving.said(), lambda: (ask(serving, prompt="good"), serving.said())[1])
+        said = serving.said()
+        assert f"{file} cannot be run: CallTooLong" in said or f"The file '{file}' has not returned" in said
+        assert ask(serving, prompt="good")[0] == 200
 
 
 def test_a_chat_template_without_end_ends_its_chats_alone(server: ServerProcess) -> None:

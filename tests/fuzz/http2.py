@@ -165,7 +165,7 @@ async def _turn(talk: H2SessionHarness, count: int) -> None:
 
 def read_blocks(blocks: bytes, chance: random.Random) -> None:
     """Header blocks of one connection, one after another."""
-    reader = HeaderBlocks(4000)
+    reader = HeaderBlocks(4000, 16_000, [].append)
     for piece in pieces(blocks, chance):
         if chance.random() < 0.2:
             reader.skip(piece)

@@ -1,5 +1,7 @@
 """Segments of the paths of URLs: decoded once the path has been split, judged, and shown in sentences. Pure."""
 
+import re
+import unicodedata
 from urllib.parse import unquote
 
 from trivium.types.errors import Code, ServeError
@@ -7,6 +9,9 @@ from trivium.types.errors import Code, ServeError
 LONGEST_SHOWN = 200
 MOST_DECODINGS = 5
 """How often a path is decoded to be judged: each server and proxy on its way may do so once."""
+
+
+_OF_UNICODE = re.compile(r"%u[0-9a-fA-F]{4}")
 
 
 def decoded(segment: str) -> str:
@@ -35,7 +40,13 @@ def misleading(path: str) -> str:
     where it does not.
     """
     for raw in path.split("/"):
-        for text in decodings(raw):
+        texts = decodings(raw)
+        if unquote(texts[-1]) != texts[-1]:
+            return f"its path is encoded more than {MOST_DECODINGS - 1} times"
+        for text in texts:
+            if _OF_UNICODE.search(text):
+                return "its path has a character that is encoded as %uXXXX, which some servers read"
+            text = unicodedata.normalize("NFKC", text)  # some take a fullwidth slash or dot for the plain one
             if "/" in text or "\\" in text:
                 return "its path has a backslash, or a slash that is encoded"
             if "\ufffd" in text or any(sign < " " or sign == "\x7f" for sign in text):

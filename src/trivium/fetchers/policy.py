@@ -88,8 +88,8 @@ def is_file(path: str) -> bool:
 
 def safe_name(path: str) -> str:
     """Return the last segment of a path as a name for a file here: odd characters become underscores."""
-    last = decodings(path.rstrip("/").rpartition("/")[2])[:2][-1].lstrip(".")
-    return "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in last)[-200:] or "model"
+    last = decodings(path.rstrip("/").rpartition("/")[2])[:2][-1][-200:].lstrip(".")
+    return "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in last) or "model"
 
 
 def shown(uri: str) -> str:

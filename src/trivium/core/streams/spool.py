@@ -169,7 +169,9 @@ class PartSpool:
         """Have the oldest file read."""
         path, filed = self._files.popleft()
         self._is_busy = True
-        self._store.offload(partial(_attempt, partial(_load, path, self._item)), partial(self._came, filed))
+        self._store.offload(
+            partial(_attempt, partial(_load, path, filed, self._item)), partial(self._came, filed)
+        )
 
     def _came(self, filed: int, result: object) -> None:
         self._is_busy = False
@@ -193,7 +195,7 @@ def _nobody(result: object) -> None:
 def _attempt(work: Work) -> object:
     try:
         return work()
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError) as error:
         return named(error)
 
 
@@ -202,16 +204,22 @@ def _save(path: Path, parts: list[Part]) -> int:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with open(descriptor, "wb") as file:
-            file.writelines(write_parts(parts))
+            file.writelines(write_parts(parts, path.name))
             return file.tell()
     except OSError:
         _remove_all([path])
         raise
 
 
-def _load(path: Path, item: ItemId) -> list[Part]:
+def _load(path: Path, size: int, item: ItemId) -> list[Part]:
+    """Read a file of that size; of what somebody has put in its place no more than that, and nothing by a link."""
     try:
-        return read_parts(path.read_bytes(), item)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
+            data = file.read(size + 1) or b""  # None of a pipe that is empty
+        if len(data) != size:
+            raise ValueError(f"a file of kept parts has another size than the {size} bytes that were written")
+        return read_parts(data, path.name, item)
     finally:
         _remove_all([path])
 

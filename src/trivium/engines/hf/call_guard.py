@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 SECONDS = 10.0
 """Seconds that one call may take: a processor sees one row of scores, for which a millisecond is long; but the first
@@ -32,11 +32,15 @@ class CallTooLong(BaseException):
 
 
 class CallGuard:
-    """One per process: `call` is called by the main thread, one at a time."""
+    """One at a time in a process: `call` is called by the main thread. `subject` is what the names of calls name."""
 
-    def __init__(self, seconds: float = SECONDS, grace: float = GRACE) -> None:
+    def __init__(
+        self, seconds: float = SECONDS, grace: float = GRACE, *, subject: str = "logits processor"
+    ) -> None:
         self._seconds = seconds
         self._grace = grace
+        self._subject = subject
+        self._is_closed = False
         self._name = ""
         self._since: float | None = None
         self._watcher: threading.Thread | None = None
@@ -54,6 +58,10 @@ class CallGuard:
             self._since = None
             signal.setitimer(signal.ITIMER_REAL, 0)
 
+    def close(self) -> None:
+        """Guard no more."""
+        self._is_closed = True
+
     def _begin(self) -> None:
         signal.signal(signal.SIGALRM, self._rung)
         self._watcher = threading.Thread(target=self._watch, name="trivium-calls", daemon=True)
@@ -63,14 +71,14 @@ class CallGuard:
         if self._since is not None:  # else it has returned meanwhile
             raise CallTooLong(f"it took longer than {self._seconds:g} s")
 
-    def _watch(self) -> NoReturn:
-        while True:
+    def _watch(self) -> None:
+        while not self._is_closed:
             time.sleep(min(_AGAIN, self._grace))
             since = self._since
             if since is not None and time.monotonic() - since > self._seconds + self._grace:
                 sys.stderr.write(
-                    f"The logits processor '{self._name}' has not returned for {self._seconds + self._grace:g} s, and "
-                    "does not let itself be ended: the worker ends instead. Mend the processor.\n"
+                    f"The {self._subject} '{self._name}' has not returned for {self._seconds + self._grace:g} s, and "
+                    f"does not let itself be ended: the worker ends instead. Mend the {self._subject}.\n"
                 )
                 sys.stderr.flush()
                 os._exit(STATUS)

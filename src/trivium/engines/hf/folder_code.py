@@ -10,15 +10,21 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
+from trivium.engines.hf.call_guard import CallGuard
 from trivium.types.errors import Code, ServeError, named
 
 
-class FolderCode:
-    """The gate of one model. `is_trusted`: may code of its folder run?"""
+RUN_SECONDS = 60.0
+"""Seconds that running a file may take: it defines something, and imports a library at most."""
 
-    def __init__(self, model: str, is_trusted: bool) -> None:
+
+class FolderCode:
+    """The gate of one model. `is_trusted`: may code of its folder run? `seconds`: for how long at most."""
+
+    def __init__(self, model: str, is_trusted: bool, seconds: float = RUN_SECONDS) -> None:
         self._model = model
         self._is_trusted = is_trusted
+        self._seconds = seconds
 
     def require(self, what: str) -> None:
         """Raise UNSUPPORTED, unless the folder is trusted, for `what` needs its code: the begin of a sentence."""
@@ -35,7 +41,7 @@ class FolderCode:
 
     def run(self, path: Path) -> ModuleType:
         """Run a Python file of the folder, and return its module. UNSUPPORTED where it is not trusted, LOAD_FAILED for
-        one that cannot be run.
+        one that cannot be run, or does not end. One that does not even let itself be ended ends the process.
         """
         self.require(f"{path.name} is named")
         spec = spec_from_file_location(f"trivium_folder_{path.stem}", path)
@@ -43,10 +49,13 @@ class FolderCode:
         assert spec.loader is not None, "the same"
         module = module_from_spec(spec)
         sys.modules[module.__name__] = module
+        guard = CallGuard(self._seconds, subject="file")
         try:
-            spec.loader.exec_module(module)
+            guard.call(str(path), spec.loader.exec_module, module)
         except BaseException as error:
             del sys.modules[module.__name__]
             text = f"Model '{self._model}': {path} cannot be run: {named(error)}"
             raise ServeError(Code.LOAD_FAILED, text) from error
+        finally:
+            guard.close()
         return module

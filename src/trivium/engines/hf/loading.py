@@ -8,12 +8,13 @@ import json
 import logging
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 import transformers
 
+from trivium.codecs.vanishing_tokens import vanishing_token
 from trivium.engines.hf.answers import TokenReading
 from trivium.engines.hf.attention import StepAttention
 from trivium.engines.hf.description import DescribedModel
@@ -151,7 +152,9 @@ def _length(tokenizer: Any) -> TokenLength:
     does_more = any(getattr(kind, name) is not getattr(known, name) for name in ("__call__", "_encode_plus"))
     if not issubclass(kind, known) or does_more or not kind.__module__.startswith("transformers."):
         return UNKNOWN
-    return token_length(json.loads(tokenizer.backend_tokenizer.to_str()))
+    backend = tokenizer.backend_tokenizer
+    length = token_length(json.loads(backend.to_str()))
+    return length if vanishing_token(backend) is None else replace(length, may_be_dear=True)
 
 
 def prompt_reader(spec: ModelSpec, loaded: LoadedModel, wake: Callable[[], None]) -> PromptReader:

@@ -4,7 +4,7 @@ What is not known here is taken for the worst: a tokenizer of which nothing can 
 tokenized where that can be ended.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from trivium.codecs.text_growth_policy import growth
@@ -19,7 +19,7 @@ _LETTERS = tuple(
     chr(byte) if 33 <= byte <= 126 or 161 <= byte <= 172 or 174 <= byte <= 255 else "" for byte in _BYTES
 )
 _LONGER = frozenset({"Prepend", "ByteLevel"})
-_CUTTING = frozenset({"ByteLevel", "Metaspace", "Digits", "UnicodeScripts"})
+_CUTTING = frozenset({"ByteLevel", "Metaspace", "Digits"})  # "UnicodeScripts" loses blanks at the beginning
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +46,14 @@ def token_length(document: Mapping[str, object]) -> TokenLength:
         or len(normalizers) + len(cutters) > MOST_PARTS
     )
     shrinking = max(map(_shrinking, normalizers), default=1)
-    keeps = all(map(_keeps_text, cutters)) and not any(map(_strips, _listed(document.get("added_tokens"))))
-    if not keeps or shrinking > MOST_SHRINKING:
+    added = _listed(document.get("added_tokens"))
+    kinds = [part.get("type") for part in (*normalizers, *cutters)]
+    keeps = all(map(_keeps_text, cutters)) and not any(map(_strips, added)) and _keeps_letters(kinds)
+    grows = growth(document.get("normalizer")) > MOST_GROWTH
+    if not keeps or shrinking > MOST_SHRINKING or (grows and any(token.get("normalized") for token in added)):
         return TokenLength(None, is_dear)
-    is_byte_level = any(part.get("type") == "ByteLevel" for part in (*normalizers, *cutters))
-    longest = _longest(document.get("model"), is_byte_level)
-    added = (str(token.get("content", "")) for token in _listed(document.get("added_tokens")))
-    longest = longest and max([longest, *(len(text.encode()) for text in added)])
+    longest = _longest(document.get("model"), "ByteLevel" in kinds)
+    longest = longest and max([longest, *(_added_bytes(token, normalizers) for token in added)])
     return TokenLength(longest and longest * shrinking, is_dear)
 
 
@@ -102,6 +103,27 @@ def _keeps_text(part: Mapping[str, object]) -> bool:
     return part.get("type") in _CUTTING
 
 
+def _keeps_letters(kinds: Sequence[object]) -> bool:
+    """Is no letter that stands for a byte replaced by one that stands for none?"""
+    return "ByteLevel" not in kinds or "Replace" not in kinds[len(kinds) - kinds[::-1].index("ByteLevel") :]
+
+
+def _added_bytes(token: Mapping[str, object], normalizers: Sequence[Mapping[str, object]]) -> int:
+    """Return the bytes of an added token: of some the text is normalized, and looked for in what is normalized, too."""
+    text = str(token.get("content", ""))
+    size = len(text.encode())
+    for part in normalizers if token.get("normalized") else ():
+        match part:
+            case {"type": "Replace", "pattern": {"String": str(found)}, "content": str(content)} if found:
+                text = text.replace(found, content)
+            case {"type": "Prepend", "prepend": str(before)}:
+                text = before + text
+            case {"type": "ByteLevel"}:
+                text = "".join(_ALPHABET[byte] for byte in text.encode())
+        size = max(size, len(text.encode()))
+    return size
+
+
 def _strips(token: Mapping[str, object]) -> bool:
     """Return whether the token swallows the spaces around it."""
     return bool(token.get("lstrip") or token.get("rstrip"))
@@ -117,7 +139,7 @@ def _longest(model: object, is_byte_level: bool) -> int | None:
     if not isinstance(vocabulary, Mapping) or not vocabulary:
         return None
     if is_byte_level:
-        if not all(letter in vocabulary for letter in _byte_letters()):
+        if not all(letter in vocabulary for letter in _ALPHABET):
             return None
         return max(len(str(token)) for token in vocabulary)
     if not model.get("byte_fallback") or not all(f"<0x{byte:02X}>" in vocabulary for byte in _BYTES):
@@ -134,3 +156,6 @@ def _byte_letters() -> Iterator[str]:
         else:
             yield chr(256 + count)
             count += 1
+
+
+_ALPHABET = tuple(_byte_letters())

@@ -46,6 +46,10 @@ class FrameListener(Protocol):
         """
         ...
 
+    def on_long_block(self, size: int) -> None:
+        """A header block of at least so many bytes is coming, more than usual; heard again as it grows."""
+        ...
+
     def on_headers(self, stream: int, block: bytes, ends: bool) -> None:
         """A whole header block."""
         ...
@@ -58,10 +62,13 @@ class FrameListener(Protocol):
 class FrameReader:
     """`feed` it; it raises ConnectionFault for what is no HTTP/2, and whatever `hears` raises. No `feed` follows."""
 
-    def __init__(self, hears: FrameListener, most_frame: int, most_block: int) -> None:
-        """`most_frame` bytes of DATA in a frame, `most_block` of a header block and of any other frame."""
+    def __init__(self, hears: FrameListener, most_frame: int, usual: int, most_block: int) -> None:
+        """`most_frame` bytes of DATA in a frame, `most_block` of a header block; more than the `usual` bytes of one are
+        told before they are kept, and no other frame may have more.
+        """
         self._hears = hears
         self._most_frame = most_frame
+        self._usual = usual
         self._most_block = most_block
         self._rest = bytearray()  # of the preface or of a frame whose end has not come
         self._greets = True  # the preface has not come
@@ -196,15 +203,20 @@ class FrameReader:
         return len(data)
 
     def _check_size(self, kind: int, size: int) -> None:
-        if size <= self._most_block:
+        is_block = kind in (HEADERS, CONTINUATION)
+        if is_block and self._block is not None:
+            size += len(self._block)
+        if size <= self._usual:
             return
-        if kind in (HEADERS, CONTINUATION):
+        if not is_block:
+            raise ConnectionFault(
+                FRAME_SIZE_ERROR, f"A frame of {size} bytes exceeds the limit of {self._usual}."
+            )
+        if size > self._most_block:
             raise ConnectionFault(
                 ENHANCE_YOUR_CALM, f"A header block of {size} bytes exceeds the limit of {self._most_block}."
             )
-        raise ConnectionFault(
-            FRAME_SIZE_ERROR, f"A frame of {size} bytes exceeds the limit of {self._most_block}."
-        )
+        self._hears.on_long_block(size)
 
     def _whole(self, kind: int, flags: int, stream: int, payload: bytes) -> None:
         if kind == HEADERS:
@@ -235,11 +247,10 @@ class FrameReader:
             raise ConnectionFault(PROTOCOL_ERROR, "A CONTINUATION frame continues nothing.")
         self._block += payload
         self._continuations += 1
-        if len(self._block) > self._most_block or self._continuations > _MOST_CONTINUATIONS:
+        if self._continuations > _MOST_CONTINUATIONS:
             raise ConnectionFault(
                 ENHANCE_YOUR_CALM,
-                f"A header block of {len(self._block)} bytes in {self._continuations + 1} frames exceeds the limits of "
-                f"{self._most_block} and {_MOST_CONTINUATIONS + 1}.",
+                f"A header block in {self._continuations + 1} frames exceeds the limit of {_MOST_CONTINUATIONS + 1}.",
             )
         if flags & END_HEADERS:
             block, self._block = bytes(self._block), None

@@ -11,7 +11,7 @@ import msgspec
 from trivium.codecs.compression import CODINGS
 from trivium.codecs.credentials import AUTHORIZATION, AUTHORIZATION_HEADER, TWICE
 
-INTERNAL, UNIMPLEMENTED, UNAUTHENTICATED = 13, 12, 16
+RESOURCE_EXHAUSTED, INTERNAL, UNIMPLEMENTED, UNAUTHENTICATED = 8, 13, 12, 16
 
 _UNITS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
 _MOST_DIGITS = 8
@@ -67,6 +67,12 @@ def read_head(headers: Sequence[tuple[bytes, bytes]]) -> RpcHead:
         path = fields[b":path"].decode("latin-1")
         return RpcHead(path, code=UNAUTHENTICATED, details=f"The metadata {AUTHORIZATION!r} {TWICE}")
     return _judged(fields, metadata)
+
+
+def too_long(most: int) -> RpcHead:
+    """Return the head of a call that has more headers than `most` bytes: nothing of them is known."""
+    text = f"The metadata of this call exceed the limit of {most} bytes, 32 for each of them included. Send less."
+    return RpcHead(code=RESOURCE_EXHAUSTED, details=text)
 
 
 def _what_is_wrong(name: bytes, value: bytes) -> str:

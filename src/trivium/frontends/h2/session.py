@@ -25,10 +25,17 @@ from trivium.frontends.h2.state import ActiveCall, GrpcState
 from trivium.frontends.h2.streaming import StreamingCall
 from trivium.frontends.shares import AddressUse
 from trivium.frontends.turns import Result
+from trivium.types.errors import ServeError
 from trivium.types.wire import RpcAnswer, RpcKind
 
-MOST_BLOCK = 16 * 1024
-"""Bytes of a header block, and of the header list that it stands for."""
+MOST_LIST = 16 * 1024
+"""Bytes of a call's header list, which clients are told; also of a frame that holds neither headers nor DATA."""
+
+MOST_BLOCK = 256 * 1024
+"""Bytes of a header block, and of a list, up to which its call alone is refused; beyond it the connection ends."""
+
+_LONG = 256
+"""Bytes of a list that is too long that cost as much as a frame of no use."""
 
 MOST_FRAME = 2**20
 _PUMPED = 256 * 1024
@@ -61,8 +68,9 @@ class Session:
         self._has_greeted = False
         self._room = WINDOW
         self._owed = 0
-        self._blocks = HeaderBlocks(MOST_BLOCK)
-        self._reader = FrameReader(self, MOST_FRAME, MOST_BLOCK)
+        self._booked = 0  # bytes of a long header block
+        self._blocks = HeaderBlocks(MOST_LIST, MOST_BLOCK, self._on_long_list)
+        self._reader = FrameReader(self, MOST_FRAME, MOST_LIST, MOST_BLOCK)
         self.housekeeping = Housekeeping(self)
 
     @property
@@ -94,7 +102,7 @@ class Session:
             (frames.MAX_CONCURRENT_STREAMS, self._shared.streams),
             (frames.INITIAL_WINDOW_SIZE, WINDOW),
             (frames.MAX_FRAME_SIZE, MOST_FRAME),
-            (frames.MAX_HEADER_LIST_SIZE, MOST_BLOCK),
+            (frames.MAX_HEADER_LIST_SIZE, MOST_LIST),
         ]
         self.put(frames.settings(pairs), frames.window_update(0, WINDOW - frames.DEFAULT_WINDOW))
 
@@ -145,8 +153,21 @@ class Session:
 
     # -- heard by the reader ---------------------------------------------------------------------------
 
+    def on_long_block(self, size: int) -> None:
+        """Book it, as a message is booked: many connections might begin such blocks and never end them."""
+        more = size - self._booked
+        if more <= 0:
+            return
+        try:
+            self.site.reserve(more, self.use)
+        except ServeError as error:
+            raise ConnectionFault(frames.ENHANCE_YOUR_CALM, error.message) from None
+        self._booked = size
+
     def on_headers(self, stream: int, block: bytes, ends: bool) -> None:
         self.housekeeping.check_greeting(None)
+        if self._booked:
+            self._unbook()
         channel = self.streams.get(stream)
         if channel is not None:  # trailers, of which gRPC's clients have none
             self._blocks.skip(block)
@@ -209,13 +230,15 @@ class Session:
 
     def lose(self) -> None:
         """The connection is gone: everything is cancelled."""
+        if self._booked:
+            self._unbook()
         for channel in list(self.streams.values()):
             self._cancel(channel)
 
     def forget(self) -> None:
         """The connection is gone, and nothing is asked of this any more: this breaks the cycles with its parts."""
         self._wake = _nothing
-        del self._reader, self.housekeeping
+        del self._reader, self._blocks, self.housekeeping
 
     def abort(self, answer: RpcAnswer) -> None:
         """End every call by this status."""
@@ -235,6 +258,13 @@ class Session:
             channel.end_if_unread(now, limits.write_seconds, limits.slowest_rate)
 
     # -- details ---------------------------------------------------------------------------------------
+
+    def _on_long_list(self, size: int) -> None:
+        self.housekeeping.spend(RESET + size // _LONG)
+
+    def _unbook(self) -> None:
+        booked, self._booked = self._booked, 0
+        self.site.unreserve(booked, self.use)
 
     def _open(self, stream: int, head: RpcHead, ends: bool) -> None:
         shared = self._shared

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from trivium.codecs.text_growth_policy import growth
 from trivium.codecs.tokenizer_fingerprint import tokenizer_fingerprint
+from trivium.codecs.vanishing_tokens import vanishing_token
 from trivium.translators.arguments import MOST_PADDING, MOST_TOKENS, TokenizerArguments
 from trivium.translators.files import file_in, read_file, read_json, refusal, text_of
 from trivium.types.errors import Code, ServeError, said_by
@@ -325,7 +326,9 @@ def _growth(part: Any) -> int:
 
 
 def _judge_parts(name: str, made: "Tokenizer") -> None:
-    """Refuse what would fill the memory with each text: decoders that lengthen it, and crowds of special tokens."""
+    """Refuse what would fill the memory with each text: decoders that lengthen it, and crowds of special tokens,
+    and tokens of nothing.
+    """
     if (found := _growth(made.decoder)) > MOST_GROWTH:
         raise refusal(
             f"{name}: decoder", f"makes a text {found} times as long", f"At most {MOST_GROWTH} times is read."
@@ -336,6 +339,12 @@ def _judge_parts(name: str, made: "Tokenizer") -> None:
             f"{name}: post_processor",
             f"adds {count} tokens to each text",
             f"At most {MOST_SPECIAL} are read.",
+        )
+    if (lost := _guarded(lambda: vanishing_token(made))) is not None:
+        raise refusal(
+            f"{name}: added_tokens",
+            f"has {lost[:40]!r}, of which the normalizer leaves nothing: texts may be tokenized without end",
+            "Set its normalized to false, or remove it.",
         )
 
 

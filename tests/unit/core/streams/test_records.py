@@ -1,5 +1,9 @@
 """Parts of answers as a file's bytes and back."""
 
+import json
+import struct
+import zlib
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -63,7 +67,7 @@ def plain(payload):
 
 @given(parts)
 def test_what_was_written_is_read_again(written):
-    found = read_parts(b"".join(write_parts(written)), 7)
+    found = read_parts(b"".join(write_parts(written, "f")), "f", 7)
     assert [(plain(part.payload), part.final, part.parameters, part.item) for part in found] == [
         (plain(part.payload), part.final, part.parameters, 7) for part in written
     ]
@@ -71,6 +75,40 @@ def test_what_was_written_is_read_again(written):
 
 @pytest.mark.parametrize("left", [0, 4, 8, 20, -1])
 def test_a_file_that_is_cut_short_is_refused(left):
-    whole = b"".join(write_parts([Part(7, Tensors.of({"x": np.arange(9)}), None, False)]))
-    with pytest.raises(ValueError):
-        read_parts(whole[:left], 7)
+    whole = b"".join(write_parts([Part(7, Tensors.of({"x": np.arange(9)}), None, False)], "f"))
+    with pytest.raises(ValueError, match="kept parts"):
+        read_parts(whole[:left], "f", 7)
+
+
+def test_the_file_of_another_name_and_one_that_is_damaged_are_refused():
+    whole = b"".join(write_parts([Part(7, Tensors.of({"x": np.arange(9)}), None, False)], "f"))
+    for data, name in (
+        (whole, "g"),
+        *((whole[:at] + b"\xff" + whole[at + 1 :], "f") for at in range(len(whole))),
+    ):
+        with pytest.raises(ValueError, match="not what was written"):
+            read_parts(data, name, 7)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [[{}, "4", False, {}]],
+        [[{}, -1, False, {}]],
+        [[{"raw": {}}, 0, False, {}]],
+        [[{"generated": True}, 0, False, {}]],
+        [[{"generated": True}, 2, False, {}]],
+        [[{"tensors": [["x", "NONE", [1], 4]]}, 4, False, {}]],
+        [[["x"], 0, False, {}]],
+        [7],
+        7,
+        None,
+    ],
+)
+def test_rows_that_nobody_writes_are_one_kind_of_error(rows):
+    text = json.dumps({"parts": rows} if rows is not None else {}).encode()
+    told = text + b"{}12"
+    with pytest.raises(ValueError, match="kept parts"):
+        read_parts(
+            struct.pack("<LQ", zlib.crc32(told, zlib.crc32(b"%d f" % len(text))), len(text)) + told, "f", 7
+        )

@@ -45,6 +45,7 @@ def split(behavior, pattern=None):
 
 
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": True}
+AS_BYTES = {"type": "ByteLevel"}
 MARKS = sequence("normalizers", {"type": "Prepend", "prepend": "▁"}, replace(" ", "▁"))
 PATTERN = {"Regex": r"\p{N}{1,3}| ?\p{L}+"}
 CUT = sequence("pretokenizers", split("Isolated", PATTERN), BYTE_LEVEL)
@@ -57,6 +58,19 @@ CUT = sequence("pretokenizers", split("Isolated", PATTERN), BYTE_LEVEL)
         (byte_level(normalizer={"type": "NFC"}), TokenLength(5 * MOST_SHRINKING, False)),
         (byte_level(added_tokens=added("<|assistant|>")), TokenLength(13, False)),
         (byte_level(pre_tokenizer=CUT), TokenLength(5, True)),
+        (
+            byte_level(added_tokens=added("ab", normalized=True), normalizer=replace("a", "xxxx")),
+            TokenLength(5, False),
+        ),
+        (
+            byte_level(added_tokens=added("aab", normalized=True), normalizer=replace("a", "xxxx")),
+            TokenLength(9, False),
+        ),
+        (byte_level(added_tokens=added("aab"), normalizer=replace("a", "xxxx")), TokenLength(5, False)),
+        (byte_level(added_tokens=added("aaaa", normalized=True), normalizer=AS_BYTES), TokenLength(5, False)),
+        (byte_level(normalizer=sequence("normalizers", replace("a", "xx"), AS_BYTES)), TokenLength(5, False)),
+        (fallback(added_tokens=added("a b", normalized=True)), TokenLength(12, False)),
+        (fallback(added_tokens=added("a b c d", normalized=True)), TokenLength(16, False)),
         (fallback(), TokenLength(12, False)),
         (fallback(pre_tokenizer=split("MergedWithPrevious")), TokenLength(12, False)),
     ],
@@ -103,12 +117,17 @@ def without(document, *path):
         *(
             byte_level(pre_tokenizer=sequence("pretokenizers", one, BYTE_LEVEL))
             for one in (
-                *({"type": kind} for kind in ("Whitespace", "WhitespaceSplit", "BertPreTokenizer", "new")),
+                *(
+                    {"type": kind}
+                    for kind in ("Whitespace", "WhitespaceSplit", "BertPreTokenizer", "UnicodeScripts", "new")
+                ),
                 {"type": "CharDelimiterSplit", "delimiter": "a"},
                 {"type": "Punctuation", "behavior": "Removed"},
                 split("Removed"),
             )
         ),
+        byte_level(pre_tokenizer=None, normalizer=sequence("normalizers", AS_BYTES, replace("a", "\u20ac"))),
+        byte_level(added_tokens=added("a", normalized=True), normalizer=replace("a", "x" * 100)),
         byte_level(added_tokens=added("<mask>", lstrip=True)),
         byte_level(added_tokens=added("<mask>", rstrip=True)),
     ],

@@ -21,12 +21,16 @@ class Notes:
         self.heard: list[tuple[Any, ...]] = []
         self.data: dict[int, bytearray] = {}
         self.counted: dict[int, int] = {}
+        self.long: list[int] = []
 
     def on_data(self, stream: int, piece: memoryview, counted: int, ends: bool) -> None:
         self.data.setdefault(stream, bytearray()).extend(piece)
         self.counted[stream] = self.counted.get(stream, 0) + counted
         if ends:
             self.heard.append(("data", stream, bytes(self.data[stream]), self.counted[stream]))
+
+    def on_long_block(self, size: int) -> None:
+        self.long.append(size)
 
     def on_headers(self, stream: int, block: bytes, ends: bool) -> None:
         self.heard.append(("headers", stream, block, ends))
@@ -37,7 +41,7 @@ class Notes:
 
 def read(*pieces: bytes) -> Notes:
     notes = Notes()
-    reader = FrameReader(notes, 50_000, 1000)
+    reader = FrameReader(notes, 50_000, 1000, 4000)
     for piece in pieces:
         scratch = bytearray(piece)
         reader.feed(memoryview(scratch))
@@ -101,7 +105,7 @@ WRONG = [
     (PREFACE + frame(DATA, 0x8, 1, b"\x01"), frames.PROTOCOL_ERROR),
     (PREFACE + frame(DATA, 0x8, 1, b"\x05abcd"), frames.PROTOCOL_ERROR),
     (PREFACE + head(50_001, DATA, 0, 1), frames.FRAME_SIZE_ERROR),
-    (PREFACE + head(1001, HEADERS, 4, 1), frames.ENHANCE_YOUR_CALM),
+    (PREFACE + head(4001, HEADERS, 4, 1), frames.ENHANCE_YOUR_CALM),
     (PREFACE + head(1001, frames.PING, 0, 0), frames.FRAME_SIZE_ERROR),
     (PREFACE + frame(HEADERS, 0xC, 1, b"\x05abc"), frames.PROTOCOL_ERROR),
     (PREFACE + frame(HEADERS, 0x24, 1, b"abc"), frames.PROTOCOL_ERROR),
@@ -113,7 +117,7 @@ WRONG = [
     (PREFACE + frame(HEADERS, 0, 1, b"") + frame(HEADERS, 4, 3, b""), frames.PROTOCOL_ERROR),
     (PREFACE + frame(frames.PUSH_PROMISE, 4, 1, b"abcd"), frames.PROTOCOL_ERROR),
     (
-        PREFACE + frame(HEADERS, 0, 1, bytes(600)) + frame(CONTINUATION, 0, 1, bytes(600)),
+        PREFACE + frame(HEADERS, 0, 1, bytes(3000)) + head(1001, CONTINUATION, 0, 1),
         frames.ENHANCE_YOUR_CALM,
     ),
     (PREFACE + frame(HEADERS, 0, 1, b"") + frame(CONTINUATION, 0, 1, b"") * 33, frames.ENHANCE_YOUR_CALM),
@@ -132,3 +136,19 @@ def test_what_is_no_http2_is_kept_for_its_refusal() -> None:
     with pytest.raises(NoHttp2) as caught:
         read(b"GET /")
     assert caught.value.began == b"GET /"
+
+
+@pytest.mark.parametrize("size", [1, 500, 10_000])
+def test_a_long_header_block_is_told_before_it_is_kept(size: int) -> None:
+    parts = (900, 900, 900)
+    sent = PREFACE + b"".join(
+        frame(CONTINUATION if index else HEADERS, 4 if index == 2 else 0, 1, bytes(part))
+        for index, part in enumerate(parts)
+    )
+    notes = read(*(sent[at : at + size] for at in range(0, len(sent), size)))
+    assert sorted(set(notes.long)) == [1800, 2700]
+    assert notes.heard == [("headers", 1, bytes(2700), False)]
+
+
+def test_a_usual_header_block_is_not_told() -> None:
+    assert read(ALL).long == []

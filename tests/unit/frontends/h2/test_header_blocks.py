@@ -3,7 +3,7 @@
 import contextlib
 
 import pytest
-from hpack import Encoder
+from hpack import Encoder, NeverIndexedHeaderTuple
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.harness.h2_peer import USUAL
@@ -11,7 +11,7 @@ from tests.harness.h2_peer import USUAL
 from trivium.frontends.h2 import frames
 from trivium.frontends.h2.frames import ConnectionFault
 from trivium.frontends.h2.header_blocks import HeaderBlocks
-from trivium.frontends.h2.rpc_head import read_head
+from trivium.frontends.h2.rpc_head import read_head, too_long
 
 C3 = (
     "8286 8441 0f77 7777 2e65 7861 6d70 6c65 2e63 6f6d",
@@ -29,10 +29,15 @@ PATHS = ("/", "/", "/index.html")
 @pytest.mark.parametrize("blocks", [C3, C4])
 def test_the_examples_of_the_specification(blocks: tuple[str, ...]) -> None:
     """Three requests on one connection, plain and in Huffman's code; none is a POST."""
-    reader = HeaderBlocks(4096)
+    reader = reader_of()
     heads = [reader.head(bytes.fromhex(block)) for block in blocks]
     assert tuple(head.method for head in heads) == PATHS
     assert [head.http for head in heads] == [405] * 3
+
+
+def reader_of(long: list[int] | None = None, most: int = 4096) -> HeaderBlocks:
+    """A reader; `long` gets the bytes of the lists that are too long."""
+    return HeaderBlocks(most, 8 * most, [].append if long is None else long.append)
 
 
 def block_of(encoder: Encoder, path: str, *more: tuple[str, str]) -> bytes:
@@ -40,7 +45,7 @@ def block_of(encoder: Encoder, path: str, *more: tuple[str, str]) -> bytes:
 
 
 def test_what_is_repeated_is_looked_up() -> None:
-    encoder, reader = Encoder(), HeaderBlocks(4096)
+    encoder, reader = Encoder(), reader_of()
     block_of(encoder, "/a/B")
     first = reader.head(block_of(Encoder(), "/a/B"))
     block = block_of(encoder, "/a/B")
@@ -52,7 +57,7 @@ def test_what_is_repeated_is_looked_up() -> None:
 
 def test_a_changed_table_forgets() -> None:
     """The same bytes mean something else once another entry is in front."""
-    reader = HeaderBlocks(4096)
+    reader = reader_of()
     plain = [(name.encode(), value.encode()) for name, value in [*USUAL[:2], (":path", "/a/B"), *USUAL[2:]]]
     literals = b"".join(b"\0%c%s%c%s" % (len(name), name, len(value), value) for name, value in plain)
     newest = literals + b"\xbe"
@@ -77,7 +82,7 @@ VALUES = st.sampled_from(["1S", "2S", "3S", "a longer value that is not in any t
     )
 )
 def test_remembering_changes_nothing(calls: list[tuple[list[tuple[str, str]], int | None, bool]]) -> None:
-    encoder, reader = Encoder(), HeaderBlocks(4096)
+    encoder, reader = Encoder(), reader_of()
     for more, size, is_skipped in calls:
         if size is not None:
             encoder.header_table_size = size
@@ -100,9 +105,13 @@ WRONG = [
     (b"\x40\x01a\x81\xff", frames.COMPRESSION_ERROR),  # no Huffman code
     (b"\xff" * 20, frames.COMPRESSION_ERROR),
     (
-        b"\x40\x01a\x7f\x81\x02" + bytes(384) + b"\xbe" * 20,
+        b"\x40\x01a\x7f\x81\x02" + bytes(384) + b"\xbe" * 200,
         frames.ENHANCE_YOUR_CALM,
-    ),  # few bytes, a long list
+    ),  # few bytes, a list that is much too long
+    (b"\x82" * 5000, frames.ENHANCE_YOUR_CALM),
+    (b"\0\1a\x7f\x81\x1f" + bytes(4000), frames.COMPRESSION_ERROR),  # a long one, cut short
+    (b"\x82" + b"\x20" + b"\0\1a\x7f\x81\x1f" + bytes(4096), frames.COMPRESSION_ERROR),
+    (b"\0\1a\x7f" + b"\x80" * 5000, frames.COMPRESSION_ERROR),  # a number without end
 ]
 
 
@@ -110,14 +119,15 @@ WRONG = [
 @pytest.mark.parametrize("method", ["head", "skip"])
 def test_what_cannot_be_decoded(block: bytes, code: int, method: str) -> None:
     with pytest.raises(ConnectionFault) as caught:
-        getattr(HeaderBlocks(4096), method)(block)
+        getattr(reader_of(), method)(block)
     assert caught.value.code == code
+    assert len(caught.value.text) < 500, "a frame that a client need not take"
 
 
 @given(st.binary(max_size=60))
 def test_any_bytes_are_a_head_or_a_fault(block: bytes) -> None:
     with contextlib.suppress(ConnectionFault):
-        HeaderBlocks(4096).head(block)
+        reader_of().head(block)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +147,7 @@ def test_any_bytes_are_a_head_or_a_fault(block: bytes) -> None:
 )
 def test_a_block_begins_with_two_updates_of_the_tables_size_at_most(updates: str, is_refused: bool) -> None:
     """RFC 7541, section 4.2: the least size that there was meanwhile, and the last one."""
-    reader = HeaderBlocks(4096)
+    reader = reader_of()
     block = bytes.fromhex(updates) + block_of(Encoder(), "/a/B")
     if is_refused:
         with pytest.raises(ConnectionFault) as refused:
@@ -149,5 +159,66 @@ def test_a_block_begins_with_two_updates_of_the_tables_size_at_most(updates: str
 
 def test_an_update_behind_a_header_is_refused() -> None:
     with pytest.raises(ConnectionFault) as refused:
-        HeaderBlocks(4096).head(block_of(Encoder(), "/a/B") + b"\x20")
+        reader_of().head(block_of(Encoder(), "/a/B") + b"\x20")
     assert refused.value.code == frames.COMPRESSION_ERROR
+
+
+HEADERS = st.lists(
+    st.tuples(
+        st.sampled_from(["a", "b", "a-bin", "user-agent", "x" * 70]),
+        st.sampled_from(
+            ["", "1", "value", "~" * 900, "v" * 3000, "w" * 4063, "w" * 4100, "\n" * 4500, "n" * 20_000]
+        ),
+        st.booleans(),
+    ),
+    max_size=6,
+)
+
+
+@given(
+    st.lists(
+        st.tuples(HEADERS, st.booleans(), st.sampled_from([None, None, 100, 4096]), st.booleans()),
+        max_size=12,
+    )
+)
+def test_a_list_that_is_too_long_refuses_its_call_and_the_next_is_read(
+    calls: list[tuple[list[tuple[str, str, bool]], bool, int | None, bool]],
+) -> None:
+    """Whatever was sent before, and however it was packed, the table says the same to both sides."""
+    encoder, long = Encoder(), list[int]()
+    reader = HeaderBlocks(4096, 2**20, long.append)
+    for more, packs, size, is_skipped in calls:
+        if size is not None:
+            encoder.header_table_size = size
+        headers = [*USUAL[:2], (":path", "/a/B"), *USUAL[2:]]
+        entries = [
+            NeverIndexedHeaderTuple(name, value) if never else (name, value) for name, value, never in more
+        ]
+        block = encoder.encode([*headers, *entries], huffman=packs)
+        plain = [*headers, *((name, value) for name, value, _ in more)]
+        is_long = sum(len(name) + len(value) + 32 for name, value in plain) > 4096
+        told = len(long)
+        if is_skipped:
+            reader.skip(block)
+        else:
+            head = reader.head(block)
+            expected = read_head([(name.encode(), value.encode()) for name, value in plain])
+            assert head == (too_long(4096) if is_long or len(block) > 4096 else expected)
+        assert len(long) - told == (is_long or len(block) > 4096)
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        b"\x82" * 2000,
+        b"\0\1a\0" * 2000,
+        b"\x40\1a\0" * 2000,
+        b"\0\1a\x7f\xc1\x7e" + bytes(16_320),
+        b"\x82" * 1000 + b"\0\1a\0" * 20,
+    ],
+)
+def test_what_a_long_list_costs_is_told_by_its_bytes(block: bytes) -> None:
+    long: list[int] = []
+    reader = HeaderBlocks(4096, 2**17, long.append)
+    assert reader.head(block).code == 8
+    assert len(block) <= long[0] <= 2**17

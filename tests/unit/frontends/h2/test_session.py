@@ -535,3 +535,70 @@ def test_a_call_that_is_reset_while_its_answer_is_written_is_over() -> None:
     talk.flush()
     assert heard.headers == []
     talk.check_nothing_is_left()
+
+
+LONG = (("x-long", "a" * 100_000),)
+
+
+def in_frames(talk: H2SessionHarness, stream: int, *more: tuple[str, str]) -> list[bytes]:
+    """The frames of a head, of the size that every peer takes."""
+    opened = talk.peer.open(stream, UNARY, *more)[frames.HEAD_BYTES :]
+    pieces = [opened[at : at + 2**14] for at in range(0, len(opened), 2**14)]
+    return [
+        frames.head(
+            len(piece),
+            frames.CONTINUATION if number else frames.HEADERS,
+            frames.END_HEADERS * (number == len(pieces) - 1),
+            stream,
+        )
+        + piece
+        for number, piece in enumerate(pieces)
+    ]
+
+
+def test_metadata_that_are_too_long_end_their_call_alone() -> None:
+    """As with grpc's own servers; what is in work on the connection, and what comes after it, is served."""
+    talk = later()
+    talk.call(1, UNARY, b"echo first")
+    talk.say(*in_frames(talk, 3, *LONG), data(3, prefixed(b"echo x"), ends=True))
+    refused = talk.peer.streams[3]
+    assert (refused.status, talk.peer.goaways) == (8, [])
+    assert "The metadata of this call exceed the limit of 16384 bytes" in refused.details
+    talk.call(5, UNARY, b"echo last")
+    for ticket in talk.core.tickets:
+        ticket.echo()
+    talk.flush()
+    assert [talk.peer.streams[stream].messages for stream in (1, 5)] == [[b"first"], [b"last"]]
+    talk.check_nothing_is_left()
+
+
+def test_a_header_block_that_does_not_end_is_booked_and_dropped() -> None:
+    talk = later()
+    begun = in_frames(talk, 1, *LONG)
+    talk.say(*begun[:-1])
+    assert len(b"".join(begun[:-1])) - 9 * len(begun) < talk.site.held_bytes <= session.MOST_BLOCK
+    talk.session.lose()
+    talk.check_nothing_is_left()
+
+
+def test_header_blocks_find_no_room_where_messages_find_none() -> None:
+    talk = later(message_bytes=1000, total_message_bytes=20_000)
+    with pytest.raises(ConnectionFault) as refused:
+        talk.say(*in_frames(talk, 1, *LONG))
+    assert refused.value.code == frames.ENHANCE_YOUR_CALM
+    talk.check_nothing_is_left()
+
+
+def test_metadata_that_are_too_long_again_and_again_end_the_connection() -> None:
+    """Each of them costs the loop milliseconds and its client nothing."""
+    talk = later()
+
+    def say_often() -> None:
+        for stream in range(1, 400, 2):
+            talk.say(*in_frames(talk, stream, *LONG), data(stream, b"", ends=True))
+
+    with pytest.raises(ConnectionFault) as refused:
+        say_often()
+    assert refused.value.code == frames.ENHANCE_YOUR_CALM
+    assert 20 <= len(talk.peer.streams) <= 80
+    talk.check_nothing_is_left()
