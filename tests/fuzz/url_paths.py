@@ -10,18 +10,18 @@ from urllib.parse import unquote
 from tests.fuzz.target import Change, Target
 
 from trivium.codecs.path_segments import decoded, misleading
-from trivium.dialects.torchserve.allowed_urls import AllowedUrls
-from trivium.dialects.torchserve.model_urls import ModelStore
-from trivium.dialects.torchserve.model_urls import read_patterns as read_url_patterns
 from trivium.fetchers.policy import permitted, read_places, safe_name
-from trivium.protocols.djl.routes import find_target as of_djl
-from trivium.protocols.kserve.routes import find_target as of_v2
-from trivium.protocols.openai.routes import find_target as of_openai
-from trivium.protocols.torchserve.management_routes import find_management
-from trivium.protocols.torchserve.routes import find_target as of_torchserve
+from trivium.servers.djl.wire.routes import find_target as of_djl
+from trivium.servers.torchserve.wire.management_routes import find_management
+from trivium.servers.torchserve.wire.routes import find_target as of_torchserve
+from trivium.servers.torchserve.words.allowed_urls import AllowedUrls
+from trivium.servers.torchserve.words.model_urls import ModelStore
+from trivium.servers.torchserve.words.model_urls import read_patterns as read_url_patterns
 from trivium.types.errors import ServeError
 from trivium.types.wire import Head
 from trivium.types.wire import Target as RouteTarget
+from trivium.wires.openai.routes import find_target as of_openai
+from trivium.wires.v2.routes import find_target as of_v2
 
 ROUTES: tuple[Callable[[Head], RouteTarget | None], ...] = (
     of_v2,
