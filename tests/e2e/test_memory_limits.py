@@ -8,7 +8,6 @@ import json
 from collections.abc import Iterator
 from contextlib import closing
 from http.client import HTTPConnection, IncompleteRead
-from pathlib import Path
 
 import pytest
 from tests.fixtures import models

@@ -13,7 +13,6 @@ from types import ModuleType
 from trivium.engines.hf.call_guard import CallGuard
 from trivium.types.errors import Code, ServeError, named
 
-
 RUN_SECONDS = 60.0
 """Seconds that running a file may take: it defines something, and imports a library at most."""
 
