@@ -194,9 +194,9 @@ def repository(folder: Path, profile: str) -> Iterator[ManagedServer]:
 
 
 def of_repository(nowhere: int, no_memory: int) -> Mapping[str, Round]:
-    of = "/v2/repository/models"
+    of, region = "/v2/repository/models", b'{"key": "/no", "offset": 0, "byte_size": 4}'
     return {
-        "load, unload": lambda n: [("POST", f"{of}/other/load", b"{}", 200), ("POST", f"{of}/other/unload", b"{}", 200)],
+        "load, unload": lambda n: [("POST", f"{of}/other/{verb}", b"{}", 200) for verb in ("load", "unload")],
         "load again": lambda n: [("POST", f"{of}/kept/load", b"{}", 200)],
         "load what is nowhere": lambda n: [("POST", f"{of}/no{n}/load", b"{}", nowhere)],
         "index": lambda n: [("POST", "/v2/repository/index", b"{}", 200)],
@@ -206,7 +206,7 @@ def of_repository(nowhere: int, no_memory: int) -> Mapping[str, Round]:
             ("GET", "/v2/trace/setting", b"", 200), ("GET", "/v2/logging", b"", 200),
         ],
         "memory": lambda n: [
-            ("POST", f"/v2/systemsharedmemory/region/r{n}/register", b'{"key": "/no", "offset": 0, "byte_size": 4}', no_memory),
+            ("POST", f"/v2/systemsharedmemory/region/r{n}/register", region, no_memory),
             ("POST", f"/v2/systemsharedmemory/region/r{n}/unregister", b"", 200),
             ("GET", "/v2/systemsharedmemory/status", b"", 200),
         ],

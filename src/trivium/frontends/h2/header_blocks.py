@@ -134,7 +134,7 @@ class HeaderBlocks:
             self._known.clear()
 
     def _decode(self, block: bytes) -> list[tuple[bytes, bytes]] | None:
-        """Return the headers; None for too many, of which the table knows."""
+        """Return the headers of a block; None where there are too many of them, and the table has followed."""
         _check_updates(block)
         try:
             if len(block) > self._most_bytes:
