@@ -58,7 +58,7 @@ def test_a_clients_sequence_goes_on_after_a_request_that_took_several_runs(tmp_p
         ref = SequenceRef
         calls = [ask("m", 3, sequence=ref(7, True)), ask("m", 2, sequence=ref(8, True, True))]
         assert list(map(out, await asyncio.gather(*map(server.execute, calls)))) == [3, 2]
-        with pytest.raises(ServeError, match="must specify the START flag"):
+        with pytest.raises(ServeError, match="has not begun"):
             await server.execute(ask("m", 1, sequence=ref(8)))
 
     scene(play, tmp_path)

@@ -151,9 +151,7 @@ def test_an_ensemble_passes_the_sequence_on(tmp_path):
             )
             sums.append(part.payload["OUT"].item())
         assert sums == [5, 10, 15]
-        with pytest.raises(
-            ServeError, match=r"In model 'whole', step 'adder': .* must specify the START flag"
-        ):
+        with pytest.raises(ServeError, match=r"In model 'whole', step 'adder': .* has not begun"):
             await server.execute(Infer(model="whole", payload=payload, sequence=SequenceRef(7)))
 
     scene(play, tmp_path, "direct, by id")
@@ -195,7 +193,7 @@ def test_a_reload_ends_what_had_begun(tmp_path):
     async def play(server):
         await server.execute(ask(1, 5, starts=True))
         await server.execute(Load("adder"))
-        with pytest.raises(ServeError, match="must specify the START flag"):
+        with pytest.raises(ServeError, match="has not begun"):
             await server.execute(ask(1, 5))
 
     scene(play, tmp_path, "direct, by id", 1, WARM)

@@ -103,7 +103,7 @@ def test_two_interleaved_sequences(
 
 
 def test_a_sequence_that_has_not_begun_is_refused(client: triton.InferenceServerClient) -> None:
-    with pytest.raises(InferenceServerException, match="must specify the START flag") as caught:
+    with pytest.raises(InferenceServerException, match="the sequence 7 has not begun") as caught:
         send(client, "simple_sequence", 7, 1, starts=False, ends=False)
     assert caught.value.status() == "400"
 

@@ -356,3 +356,18 @@ def test_extensions_are_those_of_the_original():
     assert (
         "system_shared_memory" in KServeOptions(original=V2, as_original=True, shares_memory=True).extensions
     )
+
+
+@pytest.mark.parametrize(
+    ("reason", "facts", "words"),
+    [
+        (reasons.NO_SEQUENCE, {}, "must specify a non-zero or non-empty correlation ID"),
+        (reasons.SEQUENCE_ROWS, {}, "must specify batch-size 1 due to requirements of sequence batcher"),
+        (reasons.UNSTARTED, {"sequence": 7, "idle": 0}, "START flag on the first request of the sequence"),
+        (reasons.UNSTARTED, {"sequence": 7, "idle": 1.5}, "has been expired (1.5 s without one)"),
+    ],
+)
+def test_requests_that_belong_to_no_sequence(reason: str, facts: dict[str, object], words: str) -> None:
+    error = ServeError(Code.INVALID, "own words", info=ErrorInfo.of(reason, model="m", **facts))
+    assert WORDS.of_answer(error, Verb.INFER, "m").message.endswith(words)
+    assert TritonRpcErrors().told(error, "ModelInfer", "m").message.endswith(words)

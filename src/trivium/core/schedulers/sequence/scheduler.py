@@ -186,14 +186,13 @@ class SequenceScheduler:
         if is_own:
             ref = SequenceRef(next(self._own_ids), starts=True)
         if ref is None:
-            text = f"inference request to model '{self._name}' must specify a non-zero or non-empty correlation ID"
-            raise ServeError(Code.INVALID, text, info=ErrorInfo.of(reasons.SEQUENCE, told=text))
-        if item.rows != 1:
             text = (
-                f"inference request to model '{self._name}' must specify batch-size 1 due to requirements of sequence "
-                "batcher"
+                f"Model '{self._name}' works on sequences, and the request names none. Give it the id of one."
             )
-            raise ServeError(Code.INVALID, text, info=ErrorInfo.of(reasons.SEQUENCE, told=text))
+            raise ServeError(Code.INVALID, text, info=ErrorInfo.of(reasons.NO_SEQUENCE, model=self._name))
+        if item.rows != 1:
+            text = f"Model '{self._name}' takes one row of a sequence at a time; the request has {item.rows}. Send one."
+            raise ServeError(Code.INVALID, text, info=ErrorInfo.of(reasons.SEQUENCE_ROWS, model=self._name))
         if not ref.starts and self._unannounced is None:
             self._check_open(ref)
         payload = item.operation.payload
@@ -327,22 +326,20 @@ class SequenceScheduler:
         why = self.books.ending_of(ref.id) if record is None else None
         if why is not None:
             raise self._why(ref.id, why)
-        text = self._unknown(ref.id)
-        raise ServeError(Code.INVALID, text, info=ErrorInfo.of(reasons.SEQUENCE, told=text))
+        raise self._unstarted(ref.id, "has not begun", 0)
 
-    def _unknown(self, sequence: SequenceId) -> str:
-        return (
-            f"inference request for sequence {sequence} to model '{self._name}' must specify the START flag on the "
-            "first request of the sequence"
-        )
+    def _unstarted(self, sequence: SequenceId, why: str, idle: float) -> ServeError:
+        text = f"Model '{self._name}': the sequence {sequence} {why}. Begin it with a request that starts it."
+        facts = ErrorInfo.of(reasons.UNSTARTED, model=self._name, sequence=sequence, idle=idle)
+        return ServeError(Code.INVALID, text, info=facts)
 
     def _why(self, sequence: SequenceId, code: Code) -> ServeError:
         about = f"sequence {sequence} of model '{self._name}'"
         if code is Code.EXPIRED:  # to a client the sequence is unknown by now, as it is in the original
-            text = f"the timeout of the corresponding sequence has been expired ({self._idle_seconds:g} s without one)"
-            return ServeError(Code.INVALID, f"{self._unknown(sequence)}: {text}")
+            why = f"had no request for {self._idle_seconds:g} s, and was ended"
+            return self._unstarted(sequence, why, self._idle_seconds)
         if code is Code.WORKER_DIED:
             text = f"The {about} is broken: the instance that had its state is gone."
         else:
             text = f"The {about} has not begun: its first request was cancelled or refused."
-        return ServeError(code, f"{text} Begin it anew with a request that has the START flag.")
+        return ServeError(code, f"{text} Begin it anew with a request that starts it.")

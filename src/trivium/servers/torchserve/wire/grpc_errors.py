@@ -25,6 +25,9 @@ _BUSY = (Code.NOT_READY, Code.QUEUE_FULL, Code.LOAD_FAILED)
 _MODEL_API, _MODEL_EXCEPTION = "Model API disabled", "org.pytorch.serve.archive.model.ModelException"
 
 
+_OF_SEQUENCES = (reasons.NO_SEQUENCE, reasons.SEQUENCE_ROWS, reasons.UNSTARTED)
+
+
 def refuse_inference(error: ServeError, target: Target, exact: bool) -> RpcAnswer:
     """The end of a call for inference."""
     code, message, class_name = told_of_inference(error, target, exact)
@@ -42,7 +45,7 @@ def told_of_inference(error: ServeError, target: Target, exact: bool) -> tuple[i
         return grpc_status.INTERNAL, message, _class_of(type_name)
     if error.reason == reasons.UNKNOWN_MODEL:  # none is named, and there is not just one
         return grpc_status.INTERNAL, _required("model_name", message, exact), "BadRequestException.()"
-    if error.reason == reasons.SEQUENCE and error.code is Code.INVALID:
+    if error.reason in _OF_SEQUENCES and not error.metadata.get("idle"):
         return grpc_status.INTERNAL, _required("sequenceId", message, exact), "BadRequestException.()"
     if error.reason == reasons.ITEM_DEADLINE:
         return grpc_status.number_of(error), message, _class_of(type_name)

@@ -35,7 +35,7 @@ def sequence_of(request: Any, names: SequenceNames, is_stream: bool) -> Sequence
         raise ServeError(
             Code.INVALID,
             f"The request names no sequence. Set its sequence_id, or the input {names.start} to true for a new one.",
-            info=ErrorInfo.of(reasons.SEQUENCE, told=""),
+            info=ErrorInfo.of(reasons.NO_SEQUENCE, model=""),
         )
     return None
 

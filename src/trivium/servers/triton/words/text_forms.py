@@ -37,6 +37,18 @@ _RPC_FIELDS = {
 }
 
 
+def unstarted(facts: Facts) -> str:
+    """Return the text for a request of a sequence that has not begun, or has been ended since none came."""
+    idle = facts["idle"]
+    why = (
+        f": the timeout of the corresponding sequence has been expired ({idle:g} s without one)"
+        if idle
+        else ""
+    )
+    about = f"inference request for sequence {facts['sequence']} to model '{facts['model']}'"
+    return f"{about} must specify the START flag on the first request of the sequence{why}"
+
+
 def several_fields(facts: Facts) -> str:
     """Return the text about an input whose data are given in several places."""
     fields = " ".join(f"'{name}'" for name in _names(facts["fields"]))

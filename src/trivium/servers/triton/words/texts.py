@@ -23,6 +23,7 @@ from trivium.servers.triton.words.text_forms import (
     rpc_parameter,
     several_fields,
     shape,
+    unstarted,
 )
 from trivium.types import reasons
 from trivium.types.errors import Code, ServeError
@@ -251,7 +252,14 @@ ROWS: Mapping[str, ErrorText] = {
     request_reasons.TRACE_COUNT: ErrorText(
         _INVALID, "Unable to parse '{key}'. Expecting value >= -1, got:{value}"
     ),
-    reasons.SEQUENCE: ErrorText(_INVALID, "{told}"),
+    reasons.NO_SEQUENCE: ErrorText(
+        _INVALID, "inference request to model '{model}' must specify a non-zero or non-empty correlation ID"
+    ),
+    reasons.SEQUENCE_ROWS: ErrorText(
+        _INVALID,
+        "inference request to model '{model}' must specify batch-size 1 due to requirements of sequence batcher",
+    ),
+    reasons.UNSTARTED: ErrorText(_INVALID, unstarted),
     request_reasons.SEVERAL_ANSWERS: ErrorText(
         _INTERNAL,
         "generate expects model to produce exactly 1 response, use generate stream for model that generates various "

@@ -10,6 +10,7 @@ from tests.harness.virtual_sequences import CONTROLS, SequenceHarness, spec
 
 from trivium.core.schedulers.sequence import scheduler as sequence
 from trivium.core.schedulers.sequence.policy import decide
+from trivium.types import reasons
 from trivium.types.errors import Code, ServeError
 from trivium.types.schedules import Sequence, Strategy
 from trivium.types.spec import Limits
@@ -104,7 +105,8 @@ class Client:
             assert part.error is not None, f"sequence {self.name} went on after it was broken"
             assert part.error.code in (Code.WORKER_DIED, Code.INVALID)
             broken = broken or part.error.code
-            assert "START" in part.error.message or "by the test" in part.error.message
+            is_told = part.error.reason == reasons.UNSTARTED or part.error.message.endswith("that starts it.")
+            assert is_told or "by the test" in part.error.message
         outcomes[broken] = outcomes.get(broken, 0) + 1
         return broken
 

@@ -36,10 +36,10 @@ def test_requests_of_a_sequence_add_up_and_sequences_do_not_mix():
 def test_what_is_no_request_of_a_sequence_is_refused():
     bench = SequenceHarness(spec())
     cases = [
-        (make_infer(rows=1), "must specify a non-zero or non-empty correlation ID"),
-        (infer(7), "for sequence 7 to model 'm' must specify the START flag"),
-        (infer("seven"), "for sequence seven to model 'm' must specify the START flag"),
-        (infer(7, rows=2, starts=True), "must specify batch-size 1"),
+        (make_infer(rows=1), "works on sequences, and the request names none"),
+        (infer(7), "Model 'm': the sequence 7 has not begun"),
+        (infer("seven"), "Model 'm': the sequence seven has not begun"),
+        (infer(7, rows=2, starts=True), "takes one row of a sequence at a time; the request has 2"),
         (infer("seven", starts=True), "takes the ids of its sequences as UINT64; 'seven' is none"),
     ]
     for number, (request, words) in enumerate(cases, 1):
@@ -109,8 +109,7 @@ def test_an_idle_sequence_makes_room_and_a_late_request_of_it_is_told():
     bench.send(1)
     code, message = refusal(bench, 3)
     assert code is Code.INVALID
-    assert "must specify the START flag on the first request of the sequence: the timeout of" in message
-    assert "timeout of the corresponding sequence has been expired" in message
+    assert "the sequence 1 had no request for 1 s, and was ended" in message
     bench.send(1, 9, starts=True)
     bench.clock.run()
     assert bench.sum(4) == 9
