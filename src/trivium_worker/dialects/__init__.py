@@ -3,7 +3,8 @@
 import importlib
 import os
 import sys
-from typing import Any, Callable, Dict, Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from trivium_worker.runtime.adapter import Adapter, Host, Setup
 
@@ -15,10 +16,8 @@ def make_importable(dialect: str, folders: Iterable[str] = ()) -> None:
     sys.path[:0] = [*folders, os.path.join(SHIMS, dialect)]
 
 
-def adapter_of(told: Dict[str, Any]) -> Callable[[Setup, Host], Adapter]:
+def adapter_of(told: dict[str, Any]) -> Callable[[Setup, Host], Adapter]:
     """Return what makes the adapter of a setup's dialect, for which user code can be imported from now on."""
     make_importable(told["dialect"], told["path"])
-    make: Callable[[Setup, Host], Adapter] = importlib.import_module(
-        "%s.%s" % (__name__, told["dialect"])
-    ).ADAPTER
+    make: Callable[[Setup, Host], Adapter] = importlib.import_module(f"{__name__}.{told['dialect']}").ADAPTER
     return make

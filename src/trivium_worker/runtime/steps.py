@@ -5,8 +5,9 @@ with what the step counted; what a receiver has no room for is kept, and leaves 
 """
 
 from collections import deque
+from collections.abc import Callable
 from time import monotonic
-from typing import Any, Callable, Deque, Dict, List
+from typing import Any
 
 from trivium_worker.runtime.adapter import Adapter, Step
 from trivium_worker.runtime.faults import ENDS_PROCESS, fault
@@ -31,7 +32,7 @@ class Steps:
     def __init__(  # noqa: PLR0913 - what a runtime consists of
         self,
         adapter: Adapter,
-        todo: "Deque[Any]",
+        todo: "deque[Any]",
         parts: Parts,
         writer: Writer,
         intake: FrameReader,
@@ -46,10 +47,10 @@ class Steps:
         self._note_begun = begun
         self._ended = ended
         intake.wake_by_pipe()
-        self._active: Dict[int, Item] = {}
-        self._since: Dict[int, float] = {}
-        self._cancels: "Deque[int]" = deque()
-        self._told: List[bytes] = []
+        self._active: dict[int, Item] = {}
+        self._since: dict[int, float] = {}
+        self._cancels: deque[int] = deque()
+        self._told: list[bytes] = []
         self._written_at = 0.0
         self._wasted = 0
         self._faults = 0

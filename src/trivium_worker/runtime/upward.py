@@ -8,7 +8,8 @@ import contextlib
 import itertools
 import queue
 from collections import deque
-from typing import Any, Callable, Deque, Dict, Iterator, List, Optional, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from trivium_worker.runtime.adapter import Answer, Host
 from trivium_worker.wire import frames
@@ -37,7 +38,7 @@ class _Box:
 
     def __init__(self, parent: int) -> None:
         self.parent = parent
-        self.parts: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
+        self.parts: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
 
 class WireHost(Host):
@@ -52,25 +53,25 @@ class WireHost(Host):
         self._writer = writer
         self._texts = texts
         self._numbers = itertools.count(1)
-        self._boxes: Dict[int, _Box] = {}
-        self._dropped: "Deque[int]" = deque()
+        self._boxes: dict[int, _Box] = {}
+        self._dropped: deque[int] = deque()
 
     def call(  # noqa: PLR0913 - the fields of a request
         self,
-        parent: Optional[Item],
+        parent: Item | None,
         model: str,
         version: str,
         payload: Payload,
         outputs: Sequence[str] = (),
-        parameters: Optional[Dict[str, Scalar]] = None,
+        parameters: dict[str, Scalar] | None = None,
         request_id: str = "",
-        timeout: Optional[float] = None,
-        sequence: Optional[SequencePlace] = None,
+        timeout: float | None = None,
+        sequence: SequencePlace | None = None,
         trace: int = 0,
         one: bool = False,
     ) -> "Iterator[Answer]":
         """See `Host.call`. The request leaves at once, not with the first `next`."""
-        told: Dict[str, Any] = {"model": model, "version": version, "outputs": list(outputs)}
+        told: dict[str, Any] = {"model": model, "version": version, "outputs": list(outputs)}
         if parameters:
             told["parameters"] = parameters
         if timeout is not None:
@@ -95,7 +96,7 @@ class WireHost(Host):
         self._writer.send(frames.HEAD.pack(length, frames.CALL), fixed, name, about, *blobs)
         return _Answers(self, number, box)
 
-    def ask(self, verb: str, **fields: Any) -> Dict[str, Any]:
+    def ask(self, verb: str, **fields: Any) -> dict[str, Any]:
         """See `Host.ask`."""
         number, box = self._open(0)
         try:
@@ -112,7 +113,7 @@ class WireHost(Host):
         """See `Host.log`."""
         self._writer.send(frames.frame(frames.LOG, frames.text({"level": level, "message": message})))
 
-    def measure(self, metric: Dict[str, Any]) -> None:
+    def measure(self, metric: dict[str, Any]) -> None:
         """See `Host.measure`."""
         self._writer.send(frames.frame(frames.MEASURE, frames.text(metric)))
 
@@ -139,7 +140,7 @@ class WireHost(Host):
         assert not isinstance(payload, (Listed, Generate, Generated)), "an answer is tensors or a body"
         box.parts.put(Answer(payload, final, dict(told.get("parameters", {}))))
 
-    def open_calls(self) -> List[int]:
+    def open_calls(self) -> list[int]:
         """List the calls whose answers have not ended, by number."""
         return sorted(self._boxes)
 

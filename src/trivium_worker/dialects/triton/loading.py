@@ -25,12 +25,11 @@ def load_module(root: str, entry: str, version: str) -> Any:
     stem, suffix = os.path.splitext(os.path.basename(entry))
     if suffix != ".py" or not os.path.isfile(path):
         raise Failure(
-            "%s is no Python file; expected model.py, or what default_model_filename names, with .py at its end."
-            % path,
+            f"{path} is no Python file; expected model.py, or what default_model_filename names, with .py at its end.",
             "load failed",
         )
     package = _package(version, folder)
-    module = _run("%s.%s" % (version, stem), path)
+    module = _run(f"{version}.{stem}", path)
     setattr(package, stem, module)
     return module
 
