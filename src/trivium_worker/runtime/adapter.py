@@ -5,7 +5,7 @@ that takes many requests at once is called on an event loop there.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from trivium_worker.wire.values import Item, Outcome, Payload, Scalar, SequencePlace
 
@@ -63,26 +63,29 @@ class Answer:
         self.parameters = parameters
 
 
+class Call(NamedTuple):
+    """A request to another model. `trace` is the number of the item of whose trace it is a part, 0 for none; with `one`
+    it fails where the model may answer in several parts.
+    """
+
+    model: str
+    version: str
+    payload: Payload
+    outputs: Sequence[str] = ()
+    parameters: dict[str, Scalar] | None = None
+    request_id: str = ""
+    timeout: float | None = None
+    sequence: SequencePlace | None = None
+    trace: int = 0
+    one: bool = False
+
+
 class Host:
     """The server as an adapter sees it. All calls may come from any thread; those that wait, wait for the server."""
 
-    def call(  # noqa: PLR0913 - the fields of a request
-        self,
-        parent: Item | None,
-        model: str,
-        version: str,
-        payload: Payload,
-        outputs: Sequence[str] = (),
-        parameters: dict[str, Scalar] | None = None,
-        request_id: str = "",
-        timeout: float | None = None,
-        sequence: SequencePlace | None = None,
-        trace: int = 0,
-        one: bool = False,
-    ) -> "Iterator[Answer]":
-        """Run another model and yield the parts of its answer; closing the iterator cancels. `trace` is the number of
-        the item of whose trace the call is a part, 0 for none. Raises Failure: with `one` where the model may answer in
-        several parts; at once where every instance of it waits for this very call.
+    def call(self, parent: Item | None, call: Call) -> "Iterator[Answer]":
+        """Run another model and yield the parts of its answer; closing the iterator cancels. Raises Failure, and at
+        once where every instance of it waits for this very call.
         """
         raise NotImplementedError
 

@@ -23,23 +23,26 @@ def outcomes_of(adapter: Adapter, items: list[Item]) -> list[Any]:
         if len(outcomes) != len(items):
             raise Failure(f"The adapter made {len(outcomes)} outcomes of {len(items)} requests; report this.")
         return outcomes
-    except Failure as failure:
-        return [frameless(failure)] * len(items)
     except ENDS_PROCESS:
         raise
-    except MemoryError as error:
-        return [Failure(f"The model ran out of memory. {words_of(error)}", "out of memory")] * len(items)
     except BaseException as error:  # what asyncio raises for a cancellation is no Exception
-        return [fault(error)] * len(items)
+        return [failure_of(error)] * len(items)
+
+
+def failure_of(error: BaseException) -> Failure:
+    """Return what the requests get whose run raised this: a fault of user code's is printed with its traceback."""
+    if isinstance(error, Failure):
+        return frameless(error)
+    if isinstance(error, MemoryError):
+        return Failure(f"The model ran out of memory. {words_of(error)}", "out of memory")
+    return fault(error)
 
 
 def fault(error: BaseException) -> Failure:
     """Return the error for an exception, which is printed with its traceback."""
     with contextlib.suppress(Exception):  # user code may have closed its standard error
         traceback.print_exception(type(error), error, error.__traceback__)
-    where = traceback.extract_tb(error.__traceback__)
-    place = f" ({where[-1].filename}, line {where[-1].lineno})" if where else ""
-    return Failure(f"The model raised {type(error).__name__}: {words_of(error)}{place}")
+    return Failure(f"The model raised {type(error).__name__}: {words_of(error)}{place_of(error)}")
 
 
 def words_of(error: BaseException) -> str:
@@ -48,3 +51,9 @@ def words_of(error: BaseException) -> str:
         return str(error)
     except Exception:
         return "(it cannot say what)"
+
+
+def place_of(error: BaseException) -> str:
+    """Return the line that raised an error, in brackets, if any is known."""
+    where = traceback.extract_tb(error.__traceback__)
+    return f" ({where[-1].filename}, line {where[-1].lineno})" if where else ""

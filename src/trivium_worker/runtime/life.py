@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from trivium_worker.runtime.adapter import Adapter, Host, Setup
+from trivium_worker.runtime.faults import place_of
 from trivium_worker.runtime.runtime import Runtime
 from trivium_worker.wire.bounds import apply
 from trivium_worker.wire.values import Failure
@@ -89,10 +90,8 @@ def words_of(error: BaseException) -> str:
     if isinstance(error, Failure):
         return error.message
     trace = "".join(traceback.format_exception(type(error), error, error.__traceback__)).strip()
-    where = traceback.extract_tb(error.__traceback__)
-    place = f" ({where[-1].filename}, line {where[-1].lineno})" if where else ""
     last = traceback.format_exception_only(type(error), error)[-1].strip()
-    return f"The model's code raised {last.rstrip('.')}{place}.\n{trace}"
+    return f"The model's code raised {last.rstrip('.')}{place_of(error)}.\n{trace}"
 
 
 def _mapped(descriptor: int) -> memoryview:

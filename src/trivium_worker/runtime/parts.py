@@ -6,6 +6,7 @@ Between `Item.send` and the writer. An item ends with its final part, and only o
 import threading
 from collections import deque
 from collections.abc import Callable
+from time import monotonic
 from typing import Any
 
 from trivium_worker.runtime.faults import fault
@@ -36,6 +37,12 @@ def _append(outcomes: "deque[Any]", outcome: Any) -> None:
         outcomes.append(outcome)
 
 
+def _credit(item: Item, begun: dict[int, float]) -> bytes:
+    ended = monotonic()
+    began = begun.pop(item.number, ended)
+    return frames.frame(frames.CREDIT, frames.CREDIT_BODY.pack(item.number, item.rows, began, ended))
+
+
 class Parts(Outlet):
     """One per worker. `items` are those in hand, by their numbers; `needed` sees to it that somebody reads the wire
     while user code waits for room.
@@ -52,8 +59,8 @@ class Parts(Outlet):
         self._lock = threading.Lock()
         self.windows: dict[int, Window] = {}
         self._held: dict[int, tuple[Item, deque[Any]]] = {}
-        self.behind: Callable[[Item], bytes] | None = None
-        """Makes the frame that follows the final part of an item, where one does."""
+        self.begun: dict[int, float] | None = None
+        """When user code got each item, where each has a credit of its own, which follows its final part."""
 
     def send(self, item: Item, outcome: Any, final: bool, parameters: dict[str, Any] | None = None) -> None:
         """One part; waits while the receiver has no room for it. Without effect where nobody wants it any more."""
@@ -118,8 +125,8 @@ class Parts(Outlet):
             kept: Kept = []
             if final:
                 size += self._loans.ended((item.number,), pieces, 0, kept)
-                if self.behind is not None:
-                    pieces.append(self.behind(item))
+                if self.begun is not None:
+                    pieces.append(_credit(item, self.begun))
                     size += len(pieces[-1])
             self._writer.write(pieces, size + 5)
             self._loans.written(kept)

@@ -129,7 +129,14 @@ class Runtime:
         from trivium_worker.runtime.steps import Steps
 
         steps = Steps(
-            adapter, self._todo, self._parts, self._writer, self._intake, self._begun, self._tell_freed
+            adapter,
+            self._todo,
+            self._items,
+            self._parts,
+            self._writer,
+            self._intake,
+            self._begun,
+            self._tell_freed,
         )
         self._cancel_task = steps.cancel
         steps.run()

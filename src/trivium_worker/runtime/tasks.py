@@ -13,10 +13,9 @@ from time import monotonic
 from typing import Any
 
 from trivium_worker.runtime.adapter import Adapter, Setup
-from trivium_worker.runtime.faults import ENDS_PROCESS, fault
+from trivium_worker.runtime.faults import ENDS_PROCESS, failure_of, fault
 from trivium_worker.runtime.parts import CANCELLED, Parts
-from trivium_worker.wire import frames
-from trivium_worker.wire.values import END, Failure, Item, Outcome, Payload, frameless
+from trivium_worker.wire.values import END, Item, Outcome, Payload
 
 
 @contextlib.contextmanager
@@ -58,8 +57,8 @@ class Tasks:
         self._tasks: set[asyncio.Task[None]] = set()
         self._running: dict[int, asyncio.Task[None]] = {}
         self._since: dict[int, float] = {}
+        parts.begun = self._since
         self._is_stopping = False
-        parts.behind = self._credit
 
     def run(self) -> None:
         """Serve until the server has said stop and all has ended. What ends the process passes."""
@@ -127,14 +126,10 @@ class Tasks:
             return await self._adapter.serve(item, partial(self._send, item))
         except asyncio.CancelledError as error:
             return CANCELLED if item.is_cancelled else fault(error)
-        except Failure as failure:
-            return frameless(failure)
-        except MemoryError as error:
-            return Failure(f"The model ran out of memory. {error}", "out of memory")
         except ENDS_PROCESS:
             raise
         except BaseException as error:
-            return fault(error)
+            return failure_of(error)
 
     async def _send(self, item: Item, payload: Payload) -> None:
         """Send one part, once there is room for it. Others get their turn behind it in any case."""
@@ -144,11 +139,6 @@ class Tasks:
                 break
             await room
         await asyncio.sleep(0)
-
-    def _credit(self, item: Item) -> bytes:
-        ended = monotonic()
-        began = self._since.pop(item.number, ended)
-        return frames.frame(frames.CREDIT, frames.CREDIT_BODY.pack(item.number, item.rows, began, ended))
 
 
 def _set(room: "asyncio.Future[None]") -> None:

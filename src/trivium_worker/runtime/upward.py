@@ -8,26 +8,17 @@ import contextlib
 import itertools
 import queue
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from trivium_worker.runtime.adapter import Answer, Host
+from trivium_worker.runtime.adapter import Answer, Call, Host
 from trivium_worker.wire import frames
-from trivium_worker.wire.values import (
-    Failure,
-    Generate,
-    Generated,
-    Item,
-    Listed,
-    Payload,
-    Scalar,
-    SequencePlace,
-    anew,
-)
+from trivium_worker.wire.values import Failure, Generate, Generated, Item, Listed, anew
 from trivium_worker.wire.writer import Writer
 
 ABANDONED = Failure("The request that made this call was cancelled.", "cancelled")
 
+_ALWAYS, _DEFAULTS = ("model", "version", "outputs"), Call._field_defaults
 
 RECEIPT = frames.WINDOW // 2
 """Parts that are read before the server is told so."""
@@ -56,36 +47,14 @@ class WireHost(Host):
         self._boxes: dict[int, _Box] = {}
         self._dropped: deque[int] = deque()
 
-    def call(  # noqa: PLR0913 - the fields of a request
-        self,
-        parent: Item | None,
-        model: str,
-        version: str,
-        payload: Payload,
-        outputs: Sequence[str] = (),
-        parameters: dict[str, Scalar] | None = None,
-        request_id: str = "",
-        timeout: float | None = None,
-        sequence: SequencePlace | None = None,
-        trace: int = 0,
-        one: bool = False,
-    ) -> "Iterator[Answer]":
+    def call(self, parent: Item | None, call: Call) -> "Iterator[Answer]":
         """See `Host.call`. The request leaves at once, not with the first `next`."""
-        told: dict[str, Any] = {"model": model, "version": version, "outputs": list(outputs)}
-        if parameters:
-            told["parameters"] = parameters
-        if timeout is not None:
-            told["timeout"] = timeout
-        if sequence is not None:
-            told["sequence"] = list(sequence)
-        if trace:
-            told["trace"] = trace
-        if one:
-            told["one"] = True
-        described, blobs = frames.payload_text(payload)
-        told.update(described)
-        told["parent"] = owner = parent.number if parent is not None else 0
-        about, name = frames.text(told), request_id.encode()
+        fields = call._asdict()
+        name = fields.pop("request_id").encode()
+        described, blobs = frames.payload_text(fields.pop("payload"))
+        owner = parent.number if parent is not None else 0
+        told = {key: value for key, value in fields.items() if key in _ALWAYS or value != _DEFAULTS[key]}
+        about = frames.text({**told, **described, "parent": owner})
         size = sum(map(len, blobs))
         number, box = self._open(owner)
         if parent is not None and parent.is_cancelled:

@@ -4,7 +4,6 @@ Source: spec sheet `djl`, section 8.2. What user code raises while it is importe
 """
 
 import importlib
-import importlib.util
 import inspect
 import os
 import sys
@@ -12,6 +11,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from trivium_worker.dialects import run_file
 from trivium_worker.wire.values import Failure
 
 
@@ -49,17 +49,9 @@ def function_of(
 
 def load_file(path: str, name: str) -> ModuleType:
     """Run a file as the module `name`, which stays among the modules unless it raises."""
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None or not os.path.isfile(path):
+    if not path.endswith(".py") or not os.path.isfile(path):
         raise Failure(f"There is no file {path}. Name it in option.entryPoint.", "load failed")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
+    return run_file(path, name)
 
 
 def _of_entry(path: str) -> ModuleType:

@@ -11,6 +11,7 @@ import sys
 import traceback
 from typing import Any
 
+from trivium_worker.runtime.faults import place_of
 from trivium_worker.wire.values import Failure, Part, Raw, frameless
 
 FAILED = 503
@@ -88,7 +89,7 @@ def failure_of(error: Exception) -> Failure:
 
     if isinstance(error, PredictionException):
         return Failure(error.message, status=_status(error.error_code))
-    words = f"{type(error).__name__}: {error}{_place(error)}"
+    words = f"{type(error).__name__}: {error}{place_of(error)}"
     if isinstance(error, MemoryError) or "CUDA" in str(error):
         return Failure(f"Out of resources: {words}", "out of memory", OUT_OF_MEMORY)
     return Failure(f"Prediction failed: {words}", status=FAILED)
@@ -98,8 +99,3 @@ def _status(code: Any) -> int:
     if code == 413:  # to a client that would mean its own request
         return OUT_OF_MEMORY
     return code if isinstance(code, int) and 400 <= code <= 599 else 500
-
-
-def _place(error: Exception) -> str:
-    frames = traceback.extract_tb(error.__traceback__)
-    return f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""

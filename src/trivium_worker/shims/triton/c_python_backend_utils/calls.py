@@ -5,34 +5,15 @@ What goes wrong in the other model is an error in the response, never an excepti
 
 import contextlib
 from collections.abc import Generator, Iterator
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from c_python_backend_utils.backend import BACKEND
 from c_python_backend_utils.errors import ErrorCode, TritonError
 from c_python_backend_utils.response import InferenceResponse
 from c_python_backend_utils.tensor import ReceivedTensor
-from trivium_worker.runtime.adapter import Answer
-from trivium_worker.wire.values import Failure, Item, Raw, Scalar, SequencePlace, anew, frameless
+from trivium_worker.runtime.adapter import Answer, Call
+from trivium_worker.wire.values import Failure, Item, Raw, anew, frameless
 from trivium_worker.wire.values import Tensor as WireTensor
-
-
-class Call(NamedTuple):
-    """The arguments of `Host.call`."""
-
-    model: str
-    version: str
-    payload: list[WireTensor]
-    outputs: list[str]
-    parameters: dict[str, Scalar] | None
-    request_id: str
-    timeout: float | None
-    sequence: SequencePlace | None
-    trace: int
-    one: bool = False
-
-    def begin(self, parent: Item | None) -> "Iterator[Answer]":
-        """Send it off."""
-        return BACKEND.host.call(parent, **self._asdict())
 
 
 class ResponseIterator:
@@ -90,7 +71,7 @@ def run(call: Call, parents: list[Item], decoupled: bool) -> Any:
     call = call._replace(one=not decoupled)
     for parent in cast("list[Item | None]", parents) or [None]:
         try:
-            answers = call.begin(parent)
+            answers = BACKEND.host.call(parent, call)
             return ResponseIterator(answers) if decoupled else _single(call, answers)
         except Failure as error:
             failure = frameless(error)

@@ -16,6 +16,7 @@ from c_python_backend_utils.names import as_text, listed, text, unfit, whole
 from c_python_backend_utils.response import checked_parameters
 from c_python_backend_utils.sender import InferenceResponseSender, failed
 from c_python_backend_utils.tensor import ReceivedTensor, Tensor
+from trivium_worker.runtime.adapter import Call
 from trivium_worker.wire.frames import AGAIN
 from trivium_worker.wire.values import Failure, Item, Scalar, SequencePlace
 
@@ -153,9 +154,9 @@ class InferenceRequest:
                 f"Release flags {flags!r} are unknown; expected 1 (ALL) or 2 (RESCHEDULE)."
             )
 
-    def _call(self) -> calls.Call:
+    def _call(self) -> Call:
         version = "" if self._model_version == -1 else str(self._model_version)
-        return calls.Call(
+        return Call(
             model=self._model_name,
             version=version,
             payload=[tensor.on_wire() for tensor in self._inputs],
@@ -262,7 +263,7 @@ class ReceivedRequest(InferenceRequest):
         self._is_answered = True
         return failed(message, code)
 
-    def _call(self) -> calls.Call:
+    def _call(self) -> Call:
         raise TritonModelException(
             "A client's request cannot be executed: make an InferenceRequest with model_name and its inputs."
         )
