@@ -1,5 +1,5 @@
 """Started by path, under any interpreter: makes this folder importable as `trivium_worker`, and nothing else of what
-lies beside it. Handlers may know it by its former name, too.
+lies beside it. Handlers may know it by its former name, too. This file and `too_old` run under any Python 3.
 """
 
 import importlib.util
@@ -23,6 +23,10 @@ def load_package() -> None:
 
 if __name__ == "__main__":
     load_package()
+    if sys.version_info < (3, 10):  # noqa: UP036 - whoever names the interpreter may not know
+        from trivium_worker.too_old import refuse
+
+        refuse(sys.argv[1:])
     if sys.argv[1:] == ["--complete"]:
         from trivium_worker import completion
 

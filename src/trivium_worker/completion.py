@@ -8,7 +8,7 @@ import importlib
 import json
 import os
 import sys
-from typing import Any, Dict
+from typing import Any
 
 from trivium_worker.dialects import make_importable
 from trivium_worker.runtime.adapter import Host, Setup
@@ -21,13 +21,13 @@ class _Alone(Host):
     def call(self, *_: Any, **__: Any) -> Any:
         raise _refusal()
 
-    def ask(self, verb: str, **fields: Any) -> Dict[str, Any]:
+    def ask(self, verb: str, **fields: Any) -> dict[str, Any]:
         raise _refusal()
 
     def log(self, level: str, message: str) -> None:
         sys.stderr.write(message + "\n")
 
-    def measure(self, metric: Dict[str, Any]) -> None:
+    def measure(self, metric: dict[str, Any]) -> None:
         raise _refusal()
 
 
@@ -38,16 +38,16 @@ def main() -> None:
         out.write(json.dumps(answer(json.load(sys.stdin))).encode())
 
 
-def answer(told: Dict[str, Any]) -> Dict[str, Any]:
+def answer(told: dict[str, Any]) -> dict[str, Any]:
     """`document`, the configuration as the model left it; or `message` and `code` of a failure. SystemExit passes."""
     make_importable(told["dialect"], told["path"])
-    dialect = importlib.import_module("trivium_worker.dialects.%s.completion" % told["dialect"])
+    dialect = importlib.import_module(f"trivium_worker.dialects.{told['dialect']}.completion")
     try:
         return {"document": json.dumps(dialect.complete(Setup(told), _Alone()))}
     except Failure as failure:
         return {"message": failure.message, "code": failure.code}
     except (TypeError, ValueError) as error:
-        return {"message": "The configuration that it returned is no JSON: %s" % error, "code": "load failed"}
+        return {"message": f"The configuration that it returned is no JSON: {error}", "code": "load failed"}
 
 
 def _refusal() -> Failure:

@@ -40,7 +40,7 @@ def main(scratch: str, server: str) -> None:
 
 def follow(descriptor: int) -> "set[int]":
     """Return the groups that are there when the input ends. Kills meanwhile what has left those that have ended."""
-    groups: "dict[int, bytes]" = {}
+    groups: dict[int, bytes] = {}
     rest = b""
     while True:
         piece = os.read(descriptor, 4096)
@@ -102,11 +102,11 @@ def _environment(process: int) -> bytes:
     """Read what a process was started with. The system shows none for the moment in which it loads the program."""
     found = b""
     with contextlib.suppress(OSError):  # it has ended, or is somebody else's
-        with open("/proc/%d/environ" % process, "rb") as opened:
+        with open(f"/proc/{process}/environ", "rb") as opened:
             found = opened.read()
         for _ in range(0 if found else _LOOKS):
             is_starting = _is_starting(process)
-            with open("/proc/%d/environ" % process, "rb") as opened:
+            with open(f"/proc/{process}/environ", "rb") as opened:
                 found = opened.read()
             if found or not is_starting:
                 break
@@ -129,7 +129,7 @@ def _processes() -> "list[int]":
 def _read(process: int, file: str) -> bytes:
     """Read what the system says of a process; nothing where it has ended, or is somebody else's."""
     try:
-        with open("/proc/%d/%s" % (process, file), "rb") as opened:
+        with open(f"/proc/{process}/{file}", "rb") as opened:
             return opened.read()
     except OSError:
         return b""

@@ -11,7 +11,8 @@ is not looked at.
 
 import io
 import warnings
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Union
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture
@@ -49,17 +50,15 @@ def open_picture(data: Any, mode: str = "RGB", most_pixels: int = MOST_PIXELS) -
         width, height = picture.size
         if width * height > most_pixels or max(width, height) > MOST_EDGE:
             raise ValueError(
-                "the picture has %d x %d pixels, over the limit of %d in all and %d in a row; make it smaller"
-                % (width, height, most_pixels, MOST_EDGE)
+                f"the picture has {width} x {height} pixels, over the limit of {most_pixels} in all "
+                f"and {MOST_EDGE} in a row; make it smaller"
             )
         _check_tiles(picture)
         try:
             picture.load()
             return _with_mode(picture, mode)
         except Exception as error:
-            raise ValueError(
-                "the %s picture cannot be decoded: %s" % (picture.format, words_of(error))
-            ) from error
+            raise ValueError(f"the {picture.format} picture cannot be decoded: {words_of(error)}") from error
 
 
 def resize(image: Any, width: int, height: int, interpolation: str = "BILINEAR") -> Picture:
@@ -73,15 +72,11 @@ def resize(image: Any, width: int, height: int, interpolation: str = "BILINEAR")
         "BICUBIC": Image.Resampling.BICUBIC,
     }
     if interpolation not in filters:
-        raise ValueError(
-            "interpolation is %r; expected one of %s" % (interpolation, ", ".join(INTERPOLATIONS))
-        )
+        raise ValueError(f"interpolation is {interpolation!r}; expected one of {', '.join(INTERPOLATIONS)}")
     return _picture(image).resize(_size(width, height), filters[interpolation])
 
 
-def resize_short(
-    image: Any, short: int, long: Optional[int] = None, interpolation: str = "BILINEAR"
-) -> Picture:
+def resize_short(image: Any, short: int, long: int | None = None, interpolation: str = "BILINEAR") -> Picture:
     """Resize so that the shorter edge is `short`, or the longer one `long` where it would be longer than that."""
     picture = _picture(image)
     least, most = min(picture.size), max(picture.size)
@@ -93,7 +88,7 @@ def resize_short(
     return resize(picture, width, height, interpolation)
 
 
-def center_crop(image: Any, width: Optional[int] = None, height: Optional[int] = None) -> Picture:
+def center_crop(image: Any, width: int | None = None, height: int | None = None) -> Picture:
     """Cut the middle out: width x height, without them the largest square. An edge that is shorter stays as it is."""
     picture = _picture(image)
     square = min(picture.size)
@@ -135,15 +130,15 @@ def to_array(image: Any) -> Any:
         array = array[:, :, None]
     if array.ndim != 3:
         raise ValueError(
-            "a picture has the shape [height, width, channels]; this one has %s" % list(array.shape)
+            f"a picture has the shape [height, width, channels]; this one has {list(array.shape)}"
         )
     return array
 
 
 def normalize(
     array: Any,
-    mean: Union[float, Sequence[float]] = IMAGENET_MEAN,
-    std: Union[float, Sequence[float]] = IMAGENET_STD,
+    mean: float | Sequence[float] = IMAGENET_MEAN,
+    std: float | Sequence[float] = IMAGENET_STD,
 ) -> Any:
     """Subtract the mean from each channel of [channels, height, width] and divide it by the deviation."""
     import numpy as np
@@ -152,8 +147,8 @@ def normalize(
     shifts, scales = (np.asarray(numbers, np.float32).reshape(-1, 1, 1) for numbers in (mean, std))
     if array.ndim != 3 or any(len(numbers) not in (1, len(array)) for numbers in (shifts, scales)):
         raise ValueError(
-            "normalize needs [channels, height, width] and a mean and deviation for each channel; found %s, %d and %d"
-            % (list(array.shape), len(shifts), len(scales))
+            "normalize needs [channels, height, width] and a mean and deviation for each "
+            f"channel; found {list(array.shape)}, {len(shifts)} and {len(scales)}"
         )
     return (array - shifts) / scales
 
@@ -174,15 +169,15 @@ def sigmoid(array: Any) -> Any:
     return np.tanh(_floating(array) / 2) / 2 + 0.5
 
 
-def classifications(classes: Sequence[str], probabilities: Any, top_k: int = 5) -> List[Dict[str, Any]]:
+def classifications(classes: Sequence[str], probabilities: Any, top_k: int = 5) -> list[dict[str, Any]]:
     """Return the most probable classes, the best first: [{"className", "probability"}]."""
     import numpy as np
 
     numbers = np.asarray(probabilities).reshape(-1)
     if len(numbers) != len(classes):
         raise ValueError(
-            "there are %d classes and %d probabilities; a list of classes has one line for each number of the output"
-            % (len(classes), len(numbers))
+            f"there are {len(classes)} classes and {len(numbers)} probabilities; a list of "
+            "classes has one line for each number of the output"
         )
     best = np.argsort(-numbers.astype(np.float64), kind="stable")[:top_k]
     return [{"className": classes[index], "probability": float(numbers[index])} for index in best]
@@ -215,8 +210,8 @@ def _on(picture: Picture, width: int, height: int, left: int, top: int, level: i
 def _size(width: int, height: int) -> Any:
     if width < 1 or height < 1 or width * height > MOST_PIXELS:
         raise ValueError(
-            "a step would make a picture of %d x %d pixels; possible are 1 x 1 to %d pixels in all"
-            % (width, height, MOST_PIXELS)
+            f"a step would make a picture of {width} x {height} pixels; possible are 1 x 1 to "
+            f"{MOST_PIXELS} pixels in all"
         )
     return width, height
 
@@ -236,7 +231,7 @@ def _with_mode(picture: Picture, mode: str) -> Picture:
         levels >>= 8
         picture = Image.fromarray(levels.astype(np.uint8))
     elif picture.mode not in _PLAIN:
-        raise ValueError("its pixels have the form %s; save it in RGB with 8 bits a channel" % picture.mode)
+        raise ValueError(f"its pixels have the form {picture.mode}; save it in RGB with 8 bits a channel")
     return picture.convert(mode)
 
 
@@ -246,9 +241,7 @@ def _check_tiles(picture: Any) -> None:
     width, height = tags.get(_TILE_WIDTH, 0), tags.get(_TILE_HEIGHT, 0)
     most = max(picture.width * picture.height, _MOST_TILE_PIXELS)
     if isinstance(width, int) and isinstance(height, int) and width * height > most:
-        raise ValueError(
-            "the TIFF picture has tiles of %d x %d pixels, over the limit of %d" % (width, height, most)
-        )
+        raise ValueError(f"the TIFF picture has tiles of {width} x {height} pixels, over the limit of {most}")
 
 
 def _opened(data: Any) -> Picture:
@@ -259,12 +252,12 @@ def _opened(data: Any) -> Picture:
     try:
         return Image.open(io.BytesIO(data), formats=FORMATS)
     except Image.DecompressionBombError as error:
-        raise ValueError("the picture has too many pixels: %s" % error) from error
+        raise ValueError(f"the picture has too many pixels: {error}") from error
     except Exception as error:  # whatever a decoder raises about bytes that it does not understand
-        why = "" if isinstance(error, UnidentifiedImageError) else ": %s" % words_of(error)
+        why = "" if isinstance(error, UnidentifiedImageError) else f": {words_of(error)}"
         raise ValueError(
-            "%d bytes that begin with %r are no picture that can be read (%s)%s"
-            % (len(data), bytes(data[:8]), ", ".join(FORMATS), why)
+            f"{len(data)} bytes that begin with {bytes(data[:8])!r} are no picture that can be "
+            f"read ({', '.join(FORMATS)}){why}"
         ) from error
 
 

@@ -6,12 +6,11 @@ program.
 
 import importlib
 import sys
-from typing import List
 
 from trivium_worker.dialects import make_importable
 
 
-def main(words: List[str]) -> None:
+def main(words: list[str]) -> None:
     """Call the module's `run` with the program's words as its command line."""
     dialect, module, *own = words
     make_importable(dialect)

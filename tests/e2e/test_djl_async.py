@@ -3,11 +3,9 @@
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import struct
-import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -240,29 +238,6 @@ def test_statistics_are_by_item(server: ServerProcess) -> None:
     assert after["inference_count"] == before["inference_count"] + 12
     counts = {key: row["count"] for key, row in after["inference_stats"].items()}
     assert counts["success"] == counts["queue"] == counts["compute_infer"] == after["inference_count"]
-
-
-def test_under_the_oldest_interpreter_that_is_promised(tmp_path: Path) -> None:
-    python = oldest()
-    if python is None:
-        pytest.skip("there is no Python 3.8 on this machine")
-    lay_out(tmp_path / "models", "many", HANDLER, f"option.pythonExecutable={python}\n")
-    with serve_handlers(tmp_path / "log", tmp_path / "models") as server:
-        answers = together(20, lambda number: ask(server, "many", number=number, meets=20))
-        assert [document["number"] for _, document in answers] == list(range(20))
-        with closing(begin(server, "many", pieces=40, text="ab")) as connection:
-            assert connection.getresponse().read() == b"ab" * 40
-
-
-def oldest() -> str | None:
-    """Return the path of a Python 3.8, if there is one that runs: on the path, or among those of pyenv."""
-    for command in (["python3.8", "-c", "import sys; print(sys.executable)"], ["pyenv", "prefix", "3.8"]):
-        if shutil.which(command[0]):
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode == 0:
-                path = done.stdout.strip()
-                return path if command[0] == "python3.8" else f"{path}/bin/python"
-    return None
 
 
 def get(server: ServerProcess, path: str) -> bytes:

@@ -12,7 +12,7 @@ import pytest
 from tests.harness.outlet import CallingOutlet
 
 import trivium_worker
-from trivium_worker.runtime.adapter import Adapter, Answer, Host, Setup
+from trivium_worker.runtime.adapter import Adapter, Answer, Call, Host, Setup
 from trivium_worker.wire.values import END, Failure, Item, Tensor
 
 SHIMS = Path(trivium_worker.__file__).parent / "shims" / "triton"
@@ -46,10 +46,9 @@ class FakeHost(Host):
         self.measured: list[dict[str, Any]] = []
         self.closed = 0
 
-    def call(self, parent: Item | None, model: str, *rest: Any, **fields: Any) -> Iterator[Answer]:
-        assert not rest
-        self.calls.append({"parent": parent, "model": model, **fields})
-        answer = self.answers[model]
+    def call(self, parent: Item | None, call: Call) -> Iterator[Answer]:
+        self.calls.append({"parent": parent, **call._asdict()})
+        answer = self.answers[call.model]
         return self._parts(answer(parent) if callable(answer) else answer)
 
     def _parts(self, answer: Any) -> Iterator[Answer]:

@@ -113,6 +113,7 @@ class PythonEngine:
                 "path": [str(path.absolute()) for path in handler.path],
                 "settings": dict(handler.settings),
                 "parameters": dict(spec.parameters),
+                "python": str(spec.origin.get("handler.python", "as read")),
             },
             self._words,
             self._read_metric,
@@ -143,7 +144,7 @@ class PythonEngine:
                 Code.LOAD_FAILED,
                 f"Model '{spec.name}' asks for the interpreter {handler.python} "
                 f"({spec.origin.get('handler.python', 'as read')}), which is not there or may not be run. Give the "
-                "path of a Python 3.8 or newer, or leave it out for the server's own.",
+                "path of a Python 3.10 or newer, or leave it out for the server's own.",
             )
         return found
 

@@ -11,8 +11,8 @@ def own_module(module: str, *words: str, python: str = sys.executable) -> tuple[
 
 
 def isolated_module(python: str, module: str, *words: str) -> tuple[str, ...]:
-    """Return the command that runs a module under any interpreter, from 3.8 on, which does not know -P: without
-    variables of Python's and packages of the user's. What it prints comes at once.
+    """Return the command that runs a module under any interpreter, without variables of Python's and packages of the
+    user's: 3.10 does not know -P. What it prints comes at once.
     """
     return (python, "-I", "-u", "-m", module, *words)
 

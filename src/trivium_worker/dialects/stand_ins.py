@@ -4,11 +4,12 @@ A shim says which modules its dialect has and does not support; importing one wo
 """
 
 import sys
+from collections.abc import Callable, Mapping
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any, Callable, Dict, Mapping, Optional, cast
+from typing import Any, cast
 
-Namespace = Callable[[str], Dict[str, Any]]
+Namespace = Callable[[str], dict[str, Any]]
 """Returns the contents of a module by the module's full name."""
 
 
@@ -16,7 +17,7 @@ class StandInFinder:
     """Finds the modules of its table, behind everything that exists as a file. A finder of the path, and a loader."""
 
     def __init__(self) -> None:
-        self._table: Dict[str, Namespace] = {}
+        self._table: dict[str, Namespace] = {}
 
     def add(self, table: Mapping[str, Namespace]) -> None:
         """Add modules; from the first call on they can be imported."""
@@ -24,7 +25,7 @@ class StandInFinder:
         if self not in sys.meta_path:
             sys.meta_path.append(self)
 
-    def find_spec(self, name: str, path: Any, target: Any = None) -> Optional[ModuleSpec]:
+    def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
         """Return the spec of a module of the table; one that has modules below it is a package."""
         if name not in self._table:
             return None

@@ -4,7 +4,8 @@
 that takes many requests at once is called on an event loop there.
 """
 
-from typing import Any, Awaitable, Callable, Dict, Iterator, List, Optional, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from trivium_worker.wire.values import Item, Outcome, Payload, Scalar, SequencePlace
 
@@ -16,7 +17,7 @@ class Setup:
     `function` what to call in it; `settings` the dialect's own document, `parameters` the model's.
     """
 
-    def __init__(self, told: Dict[str, Any]) -> None:
+    def __init__(self, told: dict[str, Any]) -> None:
         self.dialect: str = told["dialect"]
         self.model: str = told["model"]
         self.version: str = told["version"]
@@ -27,8 +28,8 @@ class Setup:
         self.entry: str = told["entry"]
         self.function: str = told["function"]
         self.max_rows: int = told["max_rows"]  # items, or rows, in one batch at most
-        self.settings: Dict[str, Any] = told["settings"]
-        self.parameters: Dict[str, str] = told["parameters"]
+        self.settings: dict[str, Any] = told["settings"]
+        self.parameters: dict[str, str] = told["parameters"]
 
 
 class Step:
@@ -56,36 +57,39 @@ class Step:
 class Answer:
     """One part of the answer to an upward call."""
 
-    def __init__(self, payload: Optional[Payload], final: bool, parameters: Dict[str, Scalar]) -> None:
+    def __init__(self, payload: Payload | None, final: bool, parameters: dict[str, Scalar]) -> None:
         self.payload = payload
         self.final = final
         self.parameters = parameters
 
 
+class Call(NamedTuple):
+    """A request to another model. `trace` is the number of the item of whose trace it is a part, 0 for none; with `one`
+    it fails where the model may answer in several parts.
+    """
+
+    model: str
+    version: str
+    payload: Payload
+    outputs: Sequence[str] = ()
+    parameters: dict[str, Scalar] | None = None
+    request_id: str = ""
+    timeout: float | None = None
+    sequence: SequencePlace | None = None
+    trace: int = 0
+    one: bool = False
+
+
 class Host:
     """The server as an adapter sees it. All calls may come from any thread; those that wait, wait for the server."""
 
-    def call(  # noqa: PLR0913 - the fields of a request
-        self,
-        parent: Optional[Item],
-        model: str,
-        version: str,
-        payload: Payload,
-        outputs: Sequence[str] = (),
-        parameters: Optional[Dict[str, Scalar]] = None,
-        request_id: str = "",
-        timeout: Optional[float] = None,
-        sequence: Optional[SequencePlace] = None,
-        trace: int = 0,
-        one: bool = False,
-    ) -> "Iterator[Answer]":
-        """Run another model and yield the parts of its answer; closing the iterator cancels. `trace` is the number of
-        the item of whose trace the call is a part, 0 for none. Raises Failure: with `one` where the model may answer in
-        several parts; at once where every instance of it waits for this very call.
+    def call(self, parent: Item | None, call: Call) -> "Iterator[Answer]":
+        """Run another model and yield the parts of its answer; closing the iterator cancels. Raises Failure, and at
+        once where every instance of it waits for this very call.
         """
         raise NotImplementedError
 
-    def ask(self, verb: str, **fields: Any) -> Dict[str, Any]:
+    def ask(self, verb: str, **fields: Any) -> dict[str, Any]:
         """`ready` (model, version), `load` (model; config, a text, and files, by path in base64, in place of what its
         folder has), `unload` (model, with_dependents): the answer, or Failure.
         """
@@ -95,7 +99,7 @@ class Host:
         """One line for the server's log under the model's name: debug, info, warning or error."""
         raise NotImplementedError
 
-    def measure(self, metric: Dict[str, Any]) -> None:
+    def measure(self, metric: dict[str, Any]) -> None:
         """A custom metric: kind, name, help, labels, and `add`, `set` or `observe` with the number; `unit` and
         `request`, where that is known.
         """
@@ -124,7 +128,7 @@ class Adapter:
     def __init__(self, setup: Setup, host: Host) -> None:
         raise NotImplementedError
 
-    def run(self, items: List[Item]) -> List[Outcome]:
+    def run(self, items: list[Item]) -> list[Outcome]:
         """Return an outcome per item, in order. A raised Failure is every item's; anything else raised is reported with
         its traceback. A wrong number of results is for the adapter to find and to say in its dialect's words.
         """
@@ -142,7 +146,7 @@ class Adapter:
         """
         raise NotImplementedError
 
-    def step(self) -> Optional[Step]:
+    def step(self) -> Step | None:
         """Compute one step for all that were added; None where none of them had anything to compute, to be called again
         after `Host.wake` or a further request. What is raised ends all that have begun, and `reset` follows.
         """

@@ -20,14 +20,14 @@ class Checks:
         try:
             threading.Thread(target=self._check, name="trivium-check", daemon=True).start()
         except RuntimeError as error:
-            self._answer("No thread could be started to ask the model: %s" % error)
+            self._answer(f"No thread could be started to ask the model: {error}")
 
     def _check(self) -> None:
         try:
             why = self._adapter.check()
         except BaseException as error:
             traceback.print_exc()
-            why = "%s: %s" % (type(error).__name__, error)
+            why = f"{type(error).__name__}: {error}"
         self._answer(why)
 
     def _answer(self, why: str) -> None:

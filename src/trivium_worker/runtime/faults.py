@@ -5,7 +5,7 @@ An exception fails the batch that it came out of; only what shall end the proces
 
 import contextlib
 import traceback
-from typing import Any, List
+from typing import Any
 
 from trivium_worker.runtime.adapter import Adapter
 from trivium_worker.wire.values import Failure, Item, frameless
@@ -16,32 +16,33 @@ All else that it raises, no Exception as it may be (a panic of Rust, a cancellat
 """
 
 
-def outcomes_of(adapter: Adapter, items: List[Item]) -> List[Any]:
+def outcomes_of(adapter: Adapter, items: list[Item]) -> list[Any]:
     """One for each item, in order. What ends the process passes."""
     try:
         outcomes = adapter.run(items)
         if len(outcomes) != len(items):
-            raise Failure(
-                "The adapter made %d outcomes of %d requests; report this." % (len(outcomes), len(items))
-            )
+            raise Failure(f"The adapter made {len(outcomes)} outcomes of {len(items)} requests; report this.")
         return outcomes
-    except Failure as failure:
-        return [frameless(failure)] * len(items)
     except ENDS_PROCESS:
         raise
-    except MemoryError as error:
-        return [Failure("The model ran out of memory. %s" % words_of(error), "out of memory")] * len(items)
     except BaseException as error:  # what asyncio raises for a cancellation is no Exception
-        return [fault(error)] * len(items)
+        return [failure_of(error)] * len(items)
+
+
+def failure_of(error: BaseException) -> Failure:
+    """Return what the requests get whose run raised this: a fault of user code's is printed with its traceback."""
+    if isinstance(error, Failure):
+        return frameless(error)
+    if isinstance(error, MemoryError):
+        return Failure(f"The model ran out of memory. {words_of(error)}", "out of memory")
+    return fault(error)
 
 
 def fault(error: BaseException) -> Failure:
     """Return the error for an exception, which is printed with its traceback."""
     with contextlib.suppress(Exception):  # user code may have closed its standard error
         traceback.print_exception(type(error), error, error.__traceback__)
-    where = traceback.extract_tb(error.__traceback__)
-    place = " (%s, line %s)" % (where[-1].filename, where[-1].lineno) if where else ""
-    return Failure("The model raised %s: %s%s" % (type(error).__name__, words_of(error), place))
+    return Failure(f"The model raised {type(error).__name__}: {words_of(error)}{place_of(error)}")
 
 
 def words_of(error: BaseException) -> str:
@@ -50,3 +51,9 @@ def words_of(error: BaseException) -> str:
         return str(error)
     except Exception:
         return "(it cannot say what)"
+
+
+def place_of(error: BaseException) -> str:
+    """Return the line that raised an error, in brackets, if any is known."""
+    where = traceback.extract_tb(error.__traceback__)
+    return f" ({where[-1].filename}, line {where[-1].lineno})" if where else ""

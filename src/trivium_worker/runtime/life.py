@@ -13,9 +13,11 @@ import os
 import socket
 import sys
 import traceback
-from typing import Any, Callable, Dict, List, NoReturn
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 from trivium_worker.runtime.adapter import Adapter, Host, Setup
+from trivium_worker.runtime.faults import place_of
 from trivium_worker.runtime.runtime import Runtime
 from trivium_worker.wire.bounds import apply
 from trivium_worker.wire.values import Failure
@@ -26,7 +28,7 @@ GC_THRESHOLD = 20_000
 MakeAdapter = Callable[[Setup, Host], Adapter]
 
 
-def serve(arguments: List[str], choose: Callable[[Dict[str, Any]], MakeAdapter]) -> None:
+def serve(arguments: list[str], choose: Callable[[dict[str, Any]], MakeAdapter]) -> None:
     """Run with the adapter that `choose` finds for a setup."""
     *bounds, wire, marks, arena = (json.loads(argument) for argument in arguments)
     connection = socket.socket(fileno=wire)
@@ -67,7 +69,7 @@ def status_of(error: SystemExit) -> int:
     if error.code is None or isinstance(error.code, int):
         return (error.code or 0) & 0xFF
     with contextlib.suppress(Exception):
-        sys.stderr.write("%s\n" % (error.code,))
+        sys.stderr.write(f"{error.code}\n")
     return 1
 
 
@@ -88,10 +90,8 @@ def words_of(error: BaseException) -> str:
     if isinstance(error, Failure):
         return error.message
     trace = "".join(traceback.format_exception(type(error), error, error.__traceback__)).strip()
-    where = traceback.extract_tb(error.__traceback__)
-    place = " (%s, line %s)" % (where[-1].filename, where[-1].lineno) if where else ""
     last = traceback.format_exception_only(type(error), error)[-1].strip()
-    return "The model's code raised %s%s.\n%s" % (last.rstrip("."), place, trace)
+    return f"The model's code raised {last.rstrip('.')}{place_of(error)}.\n{trace}"
 
 
 def _mapped(descriptor: int) -> memoryview:

@@ -5,7 +5,9 @@ Between `Item.send` and the writer. An item ends with its final part, and only o
 
 import threading
 from collections import deque
-from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
+from collections.abc import Callable
+from time import monotonic
+from typing import Any
 
 from trivium_worker.runtime.faults import fault
 from trivium_worker.wire import frames
@@ -21,7 +23,7 @@ def _nothing() -> None:
     """Nobody waits: whoever keeps parts asks again."""
 
 
-def _append(outcomes: "Deque[Any]", outcome: Any) -> None:
+def _append(outcomes: "deque[Any]", outcome: Any) -> None:
     """Join a part with the one before, where both are of a kind that can be joined."""
     last = outcomes[-1] if outcomes else None
     if isinstance(last, Generated) and isinstance(outcome, Generated):
@@ -35,13 +37,19 @@ def _append(outcomes: "Deque[Any]", outcome: Any) -> None:
         outcomes.append(outcome)
 
 
+def _credit(item: Item, begun: dict[int, float]) -> bytes:
+    ended = monotonic()
+    began = begun.pop(item.number, ended)
+    return frames.frame(frames.CREDIT, frames.CREDIT_BODY.pack(item.number, item.rows, began, ended))
+
+
 class Parts(Outlet):
     """One per worker. `items` are those in hand, by their numbers; `needed` sees to it that somebody reads the wire
     while user code waits for room.
     """
 
     def __init__(
-        self, items: Dict[int, Item], writer: Writer, loans: RetainedBlocks, needed: Callable[[], None]
+        self, items: dict[int, Item], writer: Writer, loans: RetainedBlocks, needed: Callable[[], None]
     ) -> None:
         self._items = items
         self._writer = writer
@@ -49,14 +57,12 @@ class Parts(Outlet):
         self._needed = needed
         self._texts = frames.AnswerTexts()
         self._lock = threading.Lock()
-        self.windows: Dict[int, Window] = {}
-        self._held: "Dict[int, Tuple[Item, Deque[Any]]]" = {}
-        self.behind: Optional[Callable[[Item], bytes]] = None
-        """Makes the frame that follows the final part of an item, where one does."""
+        self.windows: dict[int, Window] = {}
+        self._held: dict[int, tuple[Item, deque[Any]]] = {}
+        self.begun: dict[int, float] | None = None
+        """When user code got each item, where each has a credit of its own, which follows its final part."""
 
-    def send(
-        self, item: Item, outcome: Any, final: bool, parameters: Optional[Dict[str, Any]] = None
-    ) -> None:
+    def send(self, item: Item, outcome: Any, final: bool, parameters: dict[str, Any] | None = None) -> None:
         """One part; waits while the receiver has no room for it. Without effect where nobody wants it any more."""
         final = final or outcome is END or isinstance(outcome, Failure)
         if final or self._has_room(item):
@@ -102,7 +108,7 @@ class Parts(Outlet):
         """Return how many items have parts that wait for room."""
         return len(self._held)
 
-    def _put(self, item: Item, outcome: Any, final: bool, parameters: Optional[Dict[str, Any]]) -> None:
+    def _put(self, item: Item, outcome: Any, final: bool, parameters: dict[str, Any] | None) -> None:
         with self._lock:
             if final:
                 if self._items.pop(item.number, None) is None:
@@ -111,7 +117,7 @@ class Parts(Outlet):
                 self.close(item.number)
                 if item.is_cancelled:
                     outcome = CANCELLED
-            pieces: List[Any] = [b""]
+            pieces: list[Any] = [b""]
             size = self._write(pieces, item.number, outcome, frames.FINAL if final else 0, parameters)
             pieces[0] = frames.HEAD.pack(size + 1, frames.PART)
             if not final and (window := self.windows.get(item.number)) is not None:
@@ -119,8 +125,8 @@ class Parts(Outlet):
             kept: Kept = []
             if final:
                 size += self._loans.ended((item.number,), pieces, 0, kept)
-                if self.behind is not None:
-                    pieces.append(self.behind(item))
+                if self.begun is not None:
+                    pieces.append(_credit(item, self.begun))
                     size += len(pieces[-1])
             self._writer.write(pieces, size + 5)
             self._loans.written(kept)
@@ -135,7 +141,7 @@ class Parts(Outlet):
         outcomes = kept[1]
         _append(outcomes, outcome)
         while len(outcomes) > 1:
-            pieces: List[Any] = [b""]
+            pieces: list[Any] = [b""]
             size = self._write(pieces, item.number, outcomes.popleft(), 0, None)
             pieces[0] = frames.HEAD.pack(size + 1, frames.PART)
             self._writer.write(pieces, size + 5)
@@ -160,7 +166,7 @@ class Parts(Outlet):
             window.taken(count)
 
     def _write(
-        self, pieces: List[Any], number: int, outcome: Any, flags: int, parameters: Optional[Dict[str, Any]]
+        self, pieces: list[Any], number: int, outcome: Any, flags: int, parameters: dict[str, Any] | None
     ) -> int:
         """Add a part's pieces. What cannot be written is raised to whoever sends it, or is the end of the item."""
         try:

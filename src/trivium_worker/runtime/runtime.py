@@ -10,8 +10,9 @@ import os
 import socket
 import struct
 from collections import deque
+from collections.abc import Callable
 from time import monotonic, sleep
-from typing import Any, Callable, Deque, Dict, List, Optional, Tuple, cast
+from typing import Any, cast
 
 from trivium_worker.runtime.adapter import Adapter
 from trivium_worker.runtime.checks import Checks
@@ -40,7 +41,7 @@ BEGUN_MARK = 0
 _ITEM, _ITEM_SIZE = frames.ITEM.unpack_from, frames.ITEM.size
 _DONE = struct.Struct(frames.HEAD.format + frames.DONE_HEAD.format[1:]).pack
 
-Batch = Tuple[int, List[Item]]
+Batch = tuple[int, list[Item]]
 
 
 class Runtime:
@@ -53,16 +54,16 @@ class Runtime:
         self._texts = frames.Texts()
         self._answers = frames.AnswerTexts()
         self._writer = Writer(wire)
-        self._todo: "Deque[Optional[Batch]]" = deque()
+        self._todo: deque[Batch | None] = deque()
         self._intake = FrameReader(wire, self._todo, self._take)
-        self._items: Dict[int, Item] = {}
+        self._items: dict[int, Item] = {}
         self._parts = Parts(self._items, self._writer, self.loans, self._intake.needed)
         self.host = WireHost(self._writer, self._texts, self._intake.needed, self._intake.interrupt)
-        self._cancel_task: Optional[Callable[[int], None]] = None
+        self._cancel_task: Callable[[int], None] | None = None
 
     # -- start and end -------------------------------------------------------------------------------------
 
-    def await_setup(self) -> Dict[str, Any]:
+    def await_setup(self) -> dict[str, Any]:
         """The first frame; starts the thread that reads all others."""
         buffer = b""
         while True:
@@ -128,7 +129,14 @@ class Runtime:
         from trivium_worker.runtime.steps import Steps
 
         steps = Steps(
-            adapter, self._todo, self._parts, self._writer, self._intake, self._begun, self._tell_freed
+            adapter,
+            self._todo,
+            self._items,
+            self._parts,
+            self._writer,
+            self._intake,
+            self._begun,
+            self._tell_freed,
         )
         self._cancel_task = steps.cancel
         steps.run()
@@ -141,8 +149,8 @@ class Runtime:
             self._writer.send(self.loans.take_freed())
 
     def _serve_batches(self, adapter: Adapter) -> None:
-        pending: List[Any] = []
-        over: List[int] = []
+        pending: list[Any] = []
+        over: list[int] = []
         kept: Kept = []
         first, held = 0.0, 0
         while True:
@@ -169,7 +177,7 @@ class Runtime:
         if pending:
             self._write(pending, held, kept)
 
-    def _write(self, pending: List[Any], size: int, kept: Kept) -> None:
+    def _write(self, pending: list[Any], size: int, kept: Kept) -> None:
         self._writer.write(pending, size)
         pending.clear()
         if kept:
@@ -186,8 +194,8 @@ class Runtime:
     # -- a batch -------------------------------------------------------------------------------------------
 
     def _execute(
-        self, adapter: Adapter, batch: Batch, pending: List[Any], over: List[int]
-    ) -> Tuple[float, float, int]:
+        self, adapter: Adapter, batch: Batch, pending: list[Any], over: list[int]
+    ) -> tuple[float, float, int]:
         """Run a batch and add its answers' pieces to `pending`, items that they end to `over` where something lies in
         the arena; when it began and ended, and bytes of the pieces.
         """
@@ -212,7 +220,7 @@ class Runtime:
             for item in items:
                 if item not in live:
                     self._parts.send(item, CANCELLED, True, None)
-        for item, outcome in zip(live, outcomes):
+        for item, outcome in zip(live, outcomes, strict=False):
             if outcome is None or held.pop(item.number, None) is None:
                 continue  # it ends by its own parts, or has: another thread was quicker
             count += 1
@@ -249,11 +257,11 @@ class Runtime:
         elif kind == frames.STOP:
             self._todo.append(None)
         else:
-            raise ValueError("a frame of unknown kind %d" % kind)
+            raise ValueError(f"a frame of unknown kind {kind}")
 
     def _batch(self, came: bytes, at: int) -> Batch:
         number, count = frames.RUN_HEAD.unpack_from(came, at)
-        items: List[Item] = []
+        items: list[Item] = []
         at += frames.RUN_HEAD.size
         view = memoryview(came)
         known, outlet, held = self._texts.known, self._parts, self._items

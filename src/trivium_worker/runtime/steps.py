@@ -5,15 +5,16 @@ with what the step counted; what a receiver has no room for is kept, and leaves 
 """
 
 from collections import deque
+from collections.abc import Callable
 from time import monotonic
-from typing import Any, Callable, Deque, Dict, List
+from typing import Any
 
 from trivium_worker.runtime.adapter import Adapter, Step
-from trivium_worker.runtime.faults import ENDS_PROCESS, fault
+from trivium_worker.runtime.faults import ENDS_PROCESS, failure_of
 from trivium_worker.runtime.parts import CANCELLED, Parts
 from trivium_worker.wire import frames
 from trivium_worker.wire.intake import FrameReader
-from trivium_worker.wire.values import Failure, Item, frameless
+from trivium_worker.wire.values import Failure, Item
 from trivium_worker.wire.writer import Writer
 
 LAG = 0.05
@@ -31,7 +32,8 @@ class Steps:
     def __init__(  # noqa: PLR0913 - what a runtime consists of
         self,
         adapter: Adapter,
-        todo: "Deque[Any]",
+        todo: "deque[Any]",
+        items: dict[int, Item],
         parts: Parts,
         writer: Writer,
         intake: FrameReader,
@@ -40,21 +42,21 @@ class Steps:
     ) -> None:
         self._adapter = adapter
         self._todo = todo
+        self._items = items
         self._parts = parts
         self._writer = writer
         self._intake = intake
         self._note_begun = begun
         self._ended = ended
         intake.wake_by_pipe()
-        self._active: Dict[int, Item] = {}
-        self._since: Dict[int, float] = {}
-        self._cancels: "Deque[int]" = deque()
-        self._told: List[bytes] = []
+        self._active: dict[int, float] = {}
+        parts.begun = self._active
+        self._cancels: deque[int] = deque()
+        self._told: list[bytes] = []
         self._written_at = 0.0
         self._wasted = 0
         self._faults = 0
         self._is_stopping = False
-        parts.behind = self._credit
 
     def run(self) -> None:
         """Serve until the server has said stop and all has ended. What ends the process passes."""
@@ -100,22 +102,20 @@ class Steps:
                     self._parts.send(item, CANCELLED, True, None)
                     continue
                 self._note_begun(number)
-                self._since[item.number] = monotonic()
-                self._active[item.number] = item
+                self._active[item.number] = monotonic()
                 try:
                     self._adapter.add(item)
-                except Failure as failure:
-                    self._parts.send(item, frameless(failure), True, None)
                 except ENDS_PROCESS:
                     raise
                 except BaseException as error:
-                    self._parts.send(item, fault(error), True, None)
+                    self._parts.send(item, failure_of(error), True, None)
 
     def _leave(self) -> None:
         """Let those go that nobody waits for any more."""
         while self._cancels:
-            item = self._active.get(self._cancels.popleft())
-            if item is not None:
+            number = self._cancels.popleft()
+            item = self._items.get(number)
+            if item is not None and number in self._active:
                 self._wasted += self._adapter.abort(item)
                 self._parts.send(item, CANCELLED, True, None)
 
@@ -131,7 +131,7 @@ class Steps:
             self._faults += 1
             if self._faults == MOST_FAULTS:
                 raise
-            self._failed(frameless(error) if isinstance(error, Failure) else fault(error))
+            self._failed(failure_of(error))
         else:
             if step is None:
                 return False
@@ -142,8 +142,9 @@ class Steps:
         return True
 
     def _failed(self, failure: Failure) -> None:
-        for item in list(self._active.values()):
-            self._parts.send(item, failure, True, None)
+        for item in [self._items.get(number) for number in self._active.copy()]:
+            if item is not None:  # else another thread has just ended it
+                self._parts.send(item, failure, True, None)
         self._adapter.reset()
 
     def _tell(self, step: Step, began: float) -> None:
@@ -152,9 +153,3 @@ class Steps:
             step.rows, step.prompt_tokens, step.new_tokens, wasted, step.share, began, monotonic()
         )
         self._told.append(frames.frame(frames.STEP, body))
-
-    def _credit(self, item: Item) -> bytes:
-        self._active.pop(item.number, None)
-        ended = monotonic()
-        began = self._since.pop(item.number, ended)
-        return frames.frame(frames.CREDIT, frames.CREDIT_BODY.pack(item.number, item.rows, began, ended))

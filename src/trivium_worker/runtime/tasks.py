@@ -6,15 +6,16 @@ keeps the loop from its other tasks. Each request gives its credit back with its
 
 import asyncio
 import contextlib
+from collections import deque
+from collections.abc import Callable, Iterator
 from functools import partial
 from time import monotonic
-from typing import Any, Callable, Deque, Dict, Iterator, Optional, Set, Tuple
+from typing import Any
 
 from trivium_worker.runtime.adapter import Adapter, Setup
-from trivium_worker.runtime.faults import ENDS_PROCESS, fault
+from trivium_worker.runtime.faults import ENDS_PROCESS, failure_of, fault
 from trivium_worker.runtime.parts import CANCELLED, Parts
-from trivium_worker.wire import frames
-from trivium_worker.wire.values import END, Failure, Item, Outcome, Payload, frameless
+from trivium_worker.wire.values import END, Item, Outcome, Payload
 
 
 @contextlib.contextmanager
@@ -40,8 +41,8 @@ class Tasks:
     def __init__(
         self,
         adapter: Adapter,
-        todo: "Deque[Any]",
-        items: Dict[int, Item],
+        todo: "deque[Any]",
+        items: dict[int, Item],
         parts: Parts,
         begun: Callable[[int], None],
         ended: Callable[[], None],
@@ -53,11 +54,11 @@ class Tasks:
         self._note_begun = begun
         self._ended = ended
         self._loop: asyncio.AbstractEventLoop = adapter.loop
-        self._tasks: "Set[asyncio.Task[None]]" = set()
-        self._running: "Dict[int, asyncio.Task[None]]" = {}
-        self._since: Dict[int, float] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._running: dict[int, asyncio.Task[None]] = {}
+        self._since: dict[int, float] = {}
+        parts.begun = self._since
         self._is_stopping = False
-        parts.behind = self._credit
 
     def run(self) -> None:
         """Serve until the server has said stop and all has ended. What ends the process passes."""
@@ -78,7 +79,7 @@ class Tasks:
 
     def _take_up(self) -> None:
         while self._todo:
-            batch: Optional[Tuple[int, Any]] = self._todo.popleft()
+            batch: tuple[int, Any] | None = self._todo.popleft()
             if batch is None:
                 self._is_stopping = True
                 self._stop_if_done()
@@ -123,16 +124,12 @@ class Tasks:
     async def _outcome(self, item: Item) -> Outcome:
         try:
             return await self._adapter.serve(item, partial(self._send, item))
-        except asyncio.CancelledError as error:  # Python 3.8 and later do not count it among the others
+        except asyncio.CancelledError as error:
             return CANCELLED if item.is_cancelled else fault(error)
-        except Failure as failure:
-            return frameless(failure)
-        except MemoryError as error:
-            return Failure("The model ran out of memory. %s" % error, "out of memory")
         except ENDS_PROCESS:
             raise
         except BaseException as error:
-            return fault(error)
+            return failure_of(error)
 
     async def _send(self, item: Item, payload: Payload) -> None:
         """Send one part, once there is room for it. Others get their turn behind it in any case."""
@@ -142,11 +139,6 @@ class Tasks:
                 break
             await room
         await asyncio.sleep(0)
-
-    def _credit(self, item: Item) -> bytes:
-        ended = monotonic()
-        began = self._since.pop(item.number, ended)
-        return frames.frame(frames.CREDIT, frames.CREDIT_BODY.pack(item.number, item.rows, began, ended))
 
 
 def _set(room: "asyncio.Future[None]") -> None:

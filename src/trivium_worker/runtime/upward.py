@@ -8,25 +8,17 @@ import contextlib
 import itertools
 import queue
 from collections import deque
-from typing import Any, Callable, Deque, Dict, Iterator, List, Optional, Sequence
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from trivium_worker.runtime.adapter import Answer, Host
+from trivium_worker.runtime.adapter import Answer, Call, Host
 from trivium_worker.wire import frames
-from trivium_worker.wire.values import (
-    Failure,
-    Generate,
-    Generated,
-    Item,
-    Listed,
-    Payload,
-    Scalar,
-    SequencePlace,
-    anew,
-)
+from trivium_worker.wire.values import Failure, Generate, Generated, Item, Listed, anew
 from trivium_worker.wire.writer import Writer
 
 ABANDONED = Failure("The request that made this call was cancelled.", "cancelled")
 
+_ALWAYS, _DEFAULTS = ("model", "version", "outputs"), Call._field_defaults
 
 RECEIPT = frames.WINDOW // 2
 """Parts that are read before the server is told so."""
@@ -37,7 +29,7 @@ class _Box:
 
     def __init__(self, parent: int) -> None:
         self.parent = parent
-        self.parts: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
+        self.parts: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
 
 class WireHost(Host):
@@ -52,39 +44,17 @@ class WireHost(Host):
         self._writer = writer
         self._texts = texts
         self._numbers = itertools.count(1)
-        self._boxes: Dict[int, _Box] = {}
-        self._dropped: "Deque[int]" = deque()
+        self._boxes: dict[int, _Box] = {}
+        self._dropped: deque[int] = deque()
 
-    def call(  # noqa: PLR0913 - the fields of a request
-        self,
-        parent: Optional[Item],
-        model: str,
-        version: str,
-        payload: Payload,
-        outputs: Sequence[str] = (),
-        parameters: Optional[Dict[str, Scalar]] = None,
-        request_id: str = "",
-        timeout: Optional[float] = None,
-        sequence: Optional[SequencePlace] = None,
-        trace: int = 0,
-        one: bool = False,
-    ) -> "Iterator[Answer]":
+    def call(self, parent: Item | None, call: Call) -> "Iterator[Answer]":
         """See `Host.call`. The request leaves at once, not with the first `next`."""
-        told: Dict[str, Any] = {"model": model, "version": version, "outputs": list(outputs)}
-        if parameters:
-            told["parameters"] = parameters
-        if timeout is not None:
-            told["timeout"] = timeout
-        if sequence is not None:
-            told["sequence"] = list(sequence)
-        if trace:
-            told["trace"] = trace
-        if one:
-            told["one"] = True
-        described, blobs = frames.payload_text(payload)
-        told.update(described)
-        told["parent"] = owner = parent.number if parent is not None else 0
-        about, name = frames.text(told), request_id.encode()
+        fields = call._asdict()
+        name = fields.pop("request_id").encode()
+        described, blobs = frames.payload_text(fields.pop("payload"))
+        owner = parent.number if parent is not None else 0
+        told = {key: value for key, value in fields.items() if key in _ALWAYS or value != _DEFAULTS[key]}
+        about = frames.text({**told, **described, "parent": owner})
         size = sum(map(len, blobs))
         number, box = self._open(owner)
         if parent is not None and parent.is_cancelled:
@@ -95,7 +65,7 @@ class WireHost(Host):
         self._writer.send(frames.HEAD.pack(length, frames.CALL), fixed, name, about, *blobs)
         return _Answers(self, number, box)
 
-    def ask(self, verb: str, **fields: Any) -> Dict[str, Any]:
+    def ask(self, verb: str, **fields: Any) -> dict[str, Any]:
         """See `Host.ask`."""
         number, box = self._open(0)
         try:
@@ -112,7 +82,7 @@ class WireHost(Host):
         """See `Host.log`."""
         self._writer.send(frames.frame(frames.LOG, frames.text({"level": level, "message": message})))
 
-    def measure(self, metric: Dict[str, Any]) -> None:
+    def measure(self, metric: dict[str, Any]) -> None:
         """See `Host.measure`."""
         self._writer.send(frames.frame(frames.MEASURE, frames.text(metric)))
 
@@ -139,7 +109,7 @@ class WireHost(Host):
         assert not isinstance(payload, (Listed, Generate, Generated)), "an answer is tensors or a body"
         box.parts.put(Answer(payload, final, dict(told.get("parameters", {}))))
 
-    def open_calls(self) -> List[int]:
+    def open_calls(self) -> list[int]:
         """List the calls whose answers have not ended, by number."""
         return sorted(self._boxes)
 

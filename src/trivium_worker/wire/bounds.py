@@ -2,14 +2,14 @@
 
 import os
 import resource
-from typing import Any, Dict
+from typing import Any
 
 from trivium_worker.wire.values import Failure
 
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 
 
-def apply(bounds: Dict[str, Any]) -> None:
+def apply(bounds: dict[str, Any]) -> None:
     """Take on `files` (descriptors), `processors` (a number; `index` chooses which) and `is_offline`. Called while the
     process has one thread. Raises Failure that names the option and what the kernel says.
     """
@@ -25,14 +25,14 @@ def _try(option: str, act: Any) -> None:
     try:
         act()
     except (OSError, ValueError) as error:
-        text = "%s cannot be kept: %s. Leave the option out, or let the server do this." % (option, error)
+        text = f"{option} cannot be kept: {error}. Leave the option out, or let the server do this."
         raise Failure(text, "load failed") from error
 
 
 def _stay_on(count: int, index: int) -> None:
     there = sorted(os.sched_getaffinity(0))
     if count > len(there):
-        raise ValueError("it asks for %d processors, and there are %d" % (count, len(there)))
+        raise ValueError(f"it asks for {count} processors, and there are {len(there)}")
     os.sched_setaffinity(0, {there[(index * count + i) % len(there)] for i in range(count)})
 
 
@@ -47,7 +47,7 @@ def _leave_network() -> None:
     if libc.unshare(CLONE_NEWUSER | CLONE_NEWNET):
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
-    maps = {"setgroups": "deny", "uid_map": "%d %d 1" % (user, user), "gid_map": "%d %d 1" % (group, group)}
+    maps = {"setgroups": "deny", "uid_map": f"{user} {user} 1", "gid_map": f"{group} {group} 1"}
     for name, text in maps.items():
         with open("/proc/self/" + name, "w") as file:
             file.write(text)

@@ -7,11 +7,21 @@ requests, so that both sides know most of them by heart), and data: behind it, o
 
 import json
 import struct
-from typing import Any, Dict, Iterable, List, Optional, Tuple, Union, cast
+from collections.abc import Iterable
+from typing import Any, cast
 
-from trivium_worker.wire.values import END, Failure, Generate, Generated, Listed, Part, Raw, Tensor, Whole
-
-Buffer = Union[bytes, bytearray, memoryview]
+from trivium_worker.wire.values import (
+    END,
+    Buffer,
+    Failure,
+    Generate,
+    Generated,
+    Listed,
+    Part,
+    Raw,
+    Tensor,
+    Whole,
+)
 
 SIZE = struct.Struct("<I")
 HEAD = struct.Struct("<IB")
@@ -88,11 +98,11 @@ class Texts:
     """JSON texts that come again and again, decoded once. What they decode to is shared: nobody changes it."""
 
     def __init__(self) -> None:
-        self._known: Dict[bytes, Dict[str, Any]] = {}
+        self._known: dict[bytes, dict[str, Any]] = {}
         self.known = self._known.get
         """The object of a text that was read before, or None."""
 
-    def read(self, text: bytes) -> Dict[str, Any]:
+    def read(self, text: bytes) -> dict[str, Any]:
         """The object of a text. ValueError if it is none."""
         told = self._known.get(text)
         if told is None:
@@ -106,12 +116,12 @@ class Texts:
         return told
 
 
-def text(told: Dict[str, Any]) -> bytes:
+def text(told: dict[str, Any]) -> bytes:
     """The JSON text of an object."""
     return _encode(told).encode("utf-8", "backslashreplace")
 
 
-def read(body: Buffer) -> Dict[str, Any]:
+def read(body: Buffer) -> dict[str, Any]:
     """The object of a frame that is nothing but text. ValueError if it is none."""
     try:
         told = json.loads(bytes(body))
@@ -127,7 +137,7 @@ def frame(kind: int, body: Buffer = b"") -> bytes:
     return HEAD.pack(len(body) + 1, kind) + body
 
 
-def frames(buffer: bytes) -> Tuple[List[Tuple[int, int, int]], int]:
+def frames(buffer: bytes) -> tuple[list[tuple[int, int, int]], int]:
     """The whole frames in a buffer, each as its kind and where its body begins and ends; and where the first one
     begins that is not whole. ValueError for what is no frame.
     """
@@ -135,7 +145,7 @@ def frames(buffer: bytes) -> Tuple[List[Tuple[int, int, int]], int]:
     while end - at >= 5:
         size, kind = _unpack_head(buffer, at)
         if not 0 < size <= MOST:
-            raise ValueError("a frame claims %d bytes" % size)
+            raise ValueError(f"a frame claims {size} bytes")
         after = at + 4 + size
         if after > end:
             break
@@ -150,7 +160,7 @@ def wanted(buffer: Buffer, at: int) -> int:
     return size + 4 if 0 < size <= MOST else 0
 
 
-def tensors_text(tensors: Iterable[Tensor]) -> Tuple[List[List[Any]], List[Buffer]]:
+def tensors_text(tensors: Iterable[Tensor]) -> tuple[list[list[Any]], list[Buffer]]:
     """Return the description of tensors, and their data in that order."""
     rows, blobs = [], []
     for tensor in tensors:
@@ -159,7 +169,7 @@ def tensors_text(tensors: Iterable[Tensor]) -> Tuple[List[List[Any]], List[Buffe
     return rows, blobs
 
 
-def raw_text(raw: Raw) -> Tuple[Dict[str, Any], List[Buffer]]:
+def raw_text(raw: Raw) -> tuple[dict[str, Any], list[Buffer]]:
     """Return the description of a raw body, and the data of its parts."""
     told = {
         "parts": [[part.name, part.content_type, part.filename, len(part.data)] for part in raw.parts],
@@ -171,7 +181,7 @@ def raw_text(raw: Raw) -> Tuple[Dict[str, Any], List[Buffer]]:
     return told, [part.data for part in raw.parts]
 
 
-def payload_text(payload: Union[Whole, Generated]) -> Tuple[Dict[str, Any], List[Buffer]]:
+def payload_text(payload: Whole | Generated) -> tuple[dict[str, Any], list[Buffer]]:
     """Return the description of a payload, and its data."""
     if isinstance(payload, list):
         rows, blobs = tensors_text(payload)
@@ -189,20 +199,24 @@ def payload_text(payload: Union[Whole, Generated]) -> Tuple[Dict[str, Any], List
     return {"listed": described}, blobs
 
 
-def read_payload(told: Dict[str, Any], data: memoryview) -> Union[Whole, Generate, Generated]:
+def read_payload(told: dict[str, Any], data: memoryview) -> Whole | Generate | Generated:
     """The payload that a text describes; it views `data`. ValueError where that is too short."""
     listed = told.get("listed")
     if listed is not None:
         pieces = _cut([(None, None, None, size) for _, size in listed], data)
-        return Listed([cast(Whole, read_payload(one, piece)) for (one, _), piece in zip(listed, pieces)])
+        return Listed(
+            [cast(Whole, read_payload(one, piece)) for (one, _), piece in zip(listed, pieces, strict=False)]
+        )
     rows = told.get("tensors")
     if rows is not None:
         if len(rows) == 1:
             name, datatype, shape, size = rows[0]
             if size != len(data):
-                raise ValueError("a tensor of %d bytes came with %d bytes of data" % (size, len(data)))
+                raise ValueError(f"a tensor of {size} bytes came with {len(data)} bytes of data")
             return [Tensor(name, datatype, shape, data)]
-        return [Tensor(row[0], row[1], row[2], blob) for row, blob in zip(rows, _cut(rows, data))]
+        return [
+            Tensor(row[0], row[1], row[2], blob) for row, blob in zip(rows, _cut(rows, data), strict=False)
+        ]
     if "generated" in told:
         return Generated([data])
     request = told.get("generate")
@@ -212,7 +226,9 @@ def read_payload(told: Dict[str, Any], data: memoryview) -> Union[Whole, Generat
     raw = told["raw"]
     parts = [
         Part(blob, content_type, name, filename)
-        for (name, content_type, filename, _), blob in zip(raw["parts"], _cut(raw["parts"], data))
+        for (name, content_type, filename, _), blob in zip(
+            raw["parts"], _cut(raw["parts"], data), strict=False
+        )
     ]
     return Raw(
         parts,
@@ -224,14 +240,14 @@ def read_payload(told: Dict[str, Any], data: memoryview) -> Union[Whole, Generat
     )
 
 
-def _cut(rows: List[Any], data: memoryview) -> List[memoryview]:
+def _cut(rows: list[Any], data: memoryview) -> list[memoryview]:
     pieces, at = [], 0
     for row in rows:
         size = row[3]
         pieces.append(data[at : at + size])
         at += size
     if at != len(data):
-        raise ValueError("a frame's text describes %d bytes of data, and there are %d" % (at, len(data)))
+        raise ValueError(f"a frame's text describes {at} bytes of data, and there are {len(data)}")
     return pieces
 
 
@@ -239,15 +255,15 @@ class AnswerTexts:
     """Texts of answers that are alike, written once. Used by one thread at a time."""
 
     def __init__(self) -> None:
-        self._known: Dict[Any, bytes] = {}
+        self._known: dict[Any, bytes] = {}
 
     def write(
         self,
-        pieces: List[Any],
+        pieces: list[Any],
         number: int,
         outcome: Any,
         flags: int = 0,
-        parameters: Optional[Dict[str, Any]] = None,
+        parameters: dict[str, Any] | None = None,
     ) -> int:
         """Add the pieces of an answer: fixed fields, text and data; their bytes. `flags` is FINAL or 0."""
         if isinstance(outcome, list) and len(outcome) == 1 and not parameters:
@@ -266,7 +282,7 @@ class AnswerTexts:
             return self._write_body(pieces, number, outcome, flags)
         return self._write_any(pieces, number, outcome, flags, parameters)
 
-    def _write_body(self, pieces: List[Any], number: int, raw: Raw, flags: int) -> int:
+    def _write_body(self, pieces: list[Any], number: int, raw: Raw, flags: int) -> int:
         part = raw.parts[0]
         data = part.data
         size = len(data)
@@ -286,10 +302,10 @@ class AnswerTexts:
         return ANSWER.size + len(about) + size
 
     def _write_any(
-        self, pieces: List[Any], number: int, outcome: Any, flags: int, parameters: Optional[Dict[str, Any]]
+        self, pieces: list[Any], number: int, outcome: Any, flags: int, parameters: dict[str, Any] | None
     ) -> int:
-        told: Dict[str, Any] = {}
-        blobs: List[Buffer] = []
+        told: dict[str, Any] = {}
+        blobs: list[Buffer] = []
         what = PAYLOAD
         if isinstance(outcome, (list, Raw, Listed, Generated)):
             told, blobs = payload_text(outcome)
@@ -299,7 +315,7 @@ class AnswerTexts:
             if outcome.reason:
                 told["reason"], told["metadata"] = outcome.reason, outcome.metadata
         else:
-            assert outcome is END, "an adapter made something of an item that is no outcome: %r" % (outcome,)
+            assert outcome is END, f"an adapter made something of an item that is no outcome: {outcome!r}"
             what = NOTHING
         if parameters and what != FAILURE:
             told["parameters"] = parameters

@@ -11,8 +11,10 @@ import select
 import socket
 import threading
 import traceback
+from collections import deque
+from collections.abc import Callable
 from time import monotonic, sleep
-from typing import Any, Callable, Deque, Optional
+from typing import Any
 
 from trivium_worker.wire import frames
 from trivium_worker.wire.vital import VitalThread
@@ -45,7 +47,7 @@ class FrameReader:
     """
 
     def __init__(
-        self, wire: socket.socket, todo: "Deque[Any]", take: Callable[[int, bytes, int, int], None]
+        self, wire: socket.socket, todo: "deque[Any]", take: Callable[[int, bytes, int, int], None]
     ) -> None:
         self._wire = wire
         poll = select.poll()
@@ -62,8 +64,8 @@ class FrameReader:
         self._sleeps = False
         self._is_parked = False
         self.turn = 0  # grows when user code gets a batch, and when it gives it back: odd while it has one
-        self._stand_in: Optional[threading.Thread] = None
-        self._alert: Optional[Callable[[], None]] = None
+        self._stand_in: threading.Thread | None = None
+        self._alert: Callable[[], None] | None = None
         self._status = 70  # where the server is gone, nobody waits for this process
         self._ring = -1  # the end of the pipe by which the main thread is woken, if it may be
         self._is_rung = False

@@ -8,13 +8,14 @@ of that is gone. Every view of a block holds its root, a slice of the arena, so 
 import itertools
 import struct
 from collections import deque
+from collections.abc import Iterable
 from pickle import PickleBuffer
-from typing import Any, Deque, Dict, Iterable, List, Tuple
+from typing import Any
 from weakref import ref
 
 from trivium_worker.wire import frames
 
-Kept = List[Tuple[int, Any]]
+Kept = list[tuple[int, Any]]
 """Blocks by the worker's own numbers, with their roots."""
 
 
@@ -26,10 +27,10 @@ class RetainedBlocks:
     def __init__(self, arena: memoryview) -> None:
         self._arena = arena
         self._numbers = itertools.count(1)
-        self._watched: Dict[int, Any] = {}
-        self._pinned: List[Any] = []
-        self.out: Dict[int, Any] = {}
-        self.freed: "Deque[int]" = deque()
+        self._watched: dict[int, Any] = {}
+        self._pinned: list[Any] = []
+        self.out: dict[int, Any] = {}
+        self.freed: deque[int] = deque()
 
     def view(self, item: int, at: int, size: int) -> memoryview:
         """An item's data, writable: nobody else reads it before it is given back."""
@@ -38,7 +39,7 @@ class RetainedBlocks:
         # A plain view of the root would hold the arena, and not the root. Nothing is pickled here.
         return memoryview(PickleBuffer(root))
 
-    def ended(self, items: Iterable[int], pieces: List[Any], at: int, kept: Kept) -> int:
+    def ended(self, items: Iterable[int], pieces: list[Any], at: int, kept: Kept) -> int:
         """Items are about to be answered: insert at `at` what the server has to know before, and add to `kept` what
         goes to `written` behind the write. The bytes that were inserted.
         """
@@ -77,4 +78,4 @@ class RetainedBlocks:
     def take_freed(self) -> bytes:
         """The frame that tells what is not kept any more."""
         numbers = [self.freed.popleft() for _ in range(len(self.freed))]
-        return frames.frame(frames.FREED, struct.pack("<%dQ" % len(numbers), *numbers))
+        return frames.frame(frames.FREED, struct.pack(f"<{len(numbers)}Q", *numbers))

@@ -5,13 +5,14 @@ code returns into outcomes. Nothing here knows a socket or a thread; numpy is im
 """
 
 import struct
-from typing import Any, Dict, List, Optional, Sequence, Tuple, TypeVar, Union
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
-Scalar = Union[bool, int, float, str]
-SequencePlace = Tuple[Union[int, str], bool, bool]
+Scalar = bool | int | float | str
+SequencePlace = tuple[int | str, bool, bool]
 """The id of a request's sequence, whether that starts with it, whether it ends."""
 
-Buffer = Union[bytes, bytearray, memoryview]
+Buffer = bytes | bytearray | memoryview
 
 NUMPY_TYPES = {
     "BOOL": "?",
@@ -44,9 +45,9 @@ class Failure(Exception):
         self,
         message: str,
         code: str = "model failed",
-        status: Optional[int] = None,
+        status: int | None = None,
         reason: str = "",
-        metadata: Optional[Dict[str, str]] = None,
+        metadata: dict[str, str] | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -87,7 +88,7 @@ class Tensor:
 
     @classmethod
     def of_elements(
-        cls, name: str, elements: Sequence[bytes], shape: Optional[Sequence[int]] = None
+        cls, name: str, elements: Sequence[bytes], shape: Sequence[int] | None = None
     ) -> "Tensor":
         """A BYTES tensor; its shape is that of a list, if none is given."""
         pieces = []
@@ -106,7 +107,7 @@ class Tensor:
             return cls.of_elements(name, elements, array.shape)
         datatype = _WIRE_NAMES.get(array.dtype.str[1:])
         if datatype is None:
-            raise TypeError("tensor %r: dtype %s has no v2 datatype; convert it first" % (name, array.dtype))
+            raise TypeError(f"tensor {name!r}: dtype {array.dtype} has no v2 datatype; convert it first")
         plain = numpy.ascontiguousarray(array, NUMPY_TYPES[datatype]).reshape(array.shape)
         return cls(name, datatype, array.shape, plain.data.cast("B") if plain.size else b"")
 
@@ -121,7 +122,7 @@ class Tensor:
             return array.reshape(self.shape)
         return numpy.frombuffer(self.data, NUMPY_TYPES[self.datatype]).reshape(self.shape)
 
-    def elements(self) -> List[bytes]:
+    def elements(self) -> list[bytes]:
         """The elements of a BYTES tensor."""
         view, at, found = memoryview(self.data), 0, []
         while at < len(view):
@@ -153,11 +154,11 @@ class Raw:
     def __init__(
         self,
         parts: Sequence[Part],
-        properties: Optional[Dict[str, str]] = None,
-        query: Sequence[Tuple[str, str]] = (),
+        properties: dict[str, str] | None = None,
+        query: Sequence[tuple[str, str]] = (),
         status: int = 0,
         reason: str = "",
-        path: Optional[str] = "",
+        path: str | None = "",
     ) -> None:
         self.parts = list(parts)
         self.properties = {} if properties is None else properties
@@ -167,7 +168,7 @@ class Raw:
         self.path = path
 
 
-Payload = Union[List[Tensor], Raw]
+Payload = list[Tensor] | Raw
 
 
 class Listed:
@@ -181,7 +182,7 @@ class Listed:
         self.payloads = list(payloads)
 
 
-Whole = Union[Payload, Listed]
+Whole = Payload | Listed
 
 
 class Generate:
@@ -191,7 +192,7 @@ class Generate:
 
     __slots__ = ("data", "embeds", "shape")
 
-    def __init__(self, data: Buffer, embeds: Buffer = b"", shape: Optional[Tuple[int, int]] = None) -> None:
+    def __init__(self, data: Buffer, embeds: Buffer = b"", shape: tuple[int, int] | None = None) -> None:
         self.data = data
         self.embeds = embeds
         self.shape = shape
@@ -213,7 +214,7 @@ class _End:
 
 
 END = _End()
-Outcome = Union[List[Tensor], Raw, Listed, Generated, Failure, _End, None]
+Outcome = list[Tensor] | Raw | Listed | Generated | Failure | _End | None
 """What an adapter makes of an item. None: the item ends later, by its own `send(..., final=True)`."""
 
 
@@ -221,7 +222,7 @@ class Outlet:
     """Takes the parts of the answers to items."""
 
     def send(
-        self, item: "Item", outcome: Any, final: bool, parameters: Optional[Dict[str, Scalar]] = None
+        self, item: "Item", outcome: Any, final: bool, parameters: dict[str, Scalar] | None = None
     ) -> None:
         """See `Item.send`."""
         raise NotImplementedError
@@ -244,7 +245,7 @@ class Item:
         request_id: str,
         rows: int,
         payload: Payload,
-        about: Dict[str, Any],
+        about: dict[str, Any],
         outlet: "Outlet",
     ) -> None:
         self.number = number
@@ -256,15 +257,15 @@ class Item:
         self._outlet = outlet
 
     @property
-    def outputs(self) -> List[str]:
+    def outputs(self) -> list[str]:
         """The names asked for."""
-        outputs: List[str] = self._about.get("outputs", [])
+        outputs: list[str] = self._about.get("outputs", [])
         return outputs
 
     @property
-    def parameters(self) -> Dict[str, Scalar]:
+    def parameters(self) -> dict[str, Scalar]:
         """Return the parameters as the client sent them."""
-        parameters: Dict[str, Scalar] = self._about.get("parameters", {})
+        parameters: dict[str, Scalar] = self._about.get("parameters", {})
         return parameters
 
     @property
@@ -280,13 +281,13 @@ class Item:
         return priority
 
     @property
-    def timeout(self) -> Optional[float]:
+    def timeout(self) -> float | None:
         """Seconds from when the server received it."""
-        timeout: Optional[float] = self._about.get("timeout")
+        timeout: float | None = self._about.get("timeout")
         return timeout
 
     @property
-    def sequence(self) -> Optional[SequencePlace]:
+    def sequence(self) -> SequencePlace | None:
         """Its id, whether it starts and whether it ends."""
         sequence = self._about.get("sequence")
         return None if sequence is None else (sequence[0], sequence[1], sequence[2])
@@ -297,7 +298,7 @@ class Item:
         context: str = self._about.get("context", "")
         return context
 
-    def send(self, outcome: Any, final: bool = False, parameters: Optional[Dict[str, Scalar]] = None) -> None:
+    def send(self, outcome: Any, final: bool = False, parameters: dict[str, Scalar] | None = None) -> None:
         """One part of the answer, now, from any thread: a payload, a Failure (which is always final) or END.
 
         Blocks while the window of unsent parts is full. Parts of a cancelled item are dropped.

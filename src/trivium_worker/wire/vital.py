@@ -7,7 +7,7 @@ import contextlib
 import os
 import threading
 import traceback
-from typing import Callable
+from collections.abc import Callable
 
 STATUS = 70
 """The exit status of a process that has lost such a thread."""

@@ -6,7 +6,8 @@ It knows no frames and no user code.
 
 import threading
 from collections import deque
-from typing import Any, Callable, Deque, Optional
+from collections.abc import Callable
+from typing import Any
 
 from trivium_worker.wire import frames
 
@@ -19,13 +20,13 @@ class Window:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._sizes: "Deque[int]" = deque()  # of the parts that have been written and not been taken
+        self._sizes: deque[int] = deque()  # of the parts that have been written and not been taken
         self._bytes = 0
         self._count = 0  # parts that were let in and not taken
         self._is_open = True
-        self._on_change: Optional[Callable[[], Any]] = None
+        self._on_change: Callable[[], Any] | None = None
 
-    def enter_now(self, on_change: Callable[[], Any]) -> Optional[bool]:
+    def enter_now(self, on_change: Callable[[], Any]) -> bool | None:
         """Let a further part in without waiting: True, or False once it is closed. None while there is no room; then
         `on_change` is called once, by whichever thread, when that may have changed.
         """

@@ -4,7 +4,7 @@ import contextlib
 import os
 import socket
 import threading
-from typing import Any, List, Optional
+from typing import Any
 
 JOINED = 2**16
 """Bytes up to which pieces are put together: a copy is cheaper than a long list of them."""
@@ -18,7 +18,7 @@ class Writer:
     def __init__(self, wire: socket.socket) -> None:
         self._wire = wire
         self._lock = threading.Lock()
-        self._gathered: Optional[List[Any]] = None
+        self._gathered: list[Any] | None = None
         self._gatherer = 0
         self.is_mine = True
         self._is_over = False

@@ -73,6 +73,7 @@ def test_the_setup_says_all_that_a_worker_is_told(tmp_path):
         "path": [str(tmp_path / "lib"), str(Path.cwd() / "relative")],
         "settings": {"batch": {"size": 4}},
         "parameters": {"a": "1"},
+        "python": "as read",
     }
 
 
@@ -104,4 +105,4 @@ def test_an_interpreter_that_is_not_there(tmp_path, what):
     assert (
         f"asks for the interpreter {python} (serving.properties:3 (option.pythonExecutable))" in error.message
     )
-    assert "Python 3.8 or newer" in error.message
+    assert "Python 3.10 or newer" in error.message

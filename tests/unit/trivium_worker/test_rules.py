@@ -1,4 +1,4 @@
-"""What every file of `trivium_worker` keeps to: Python 3.8 syntax, and the standard library alone.
+"""What every file of `trivium_worker` keeps to: Python 3.10 syntax, and the standard library alone.
 
 The shims may import one another, and the Triton dialect's numpy, which its models cannot do without.
 """
@@ -18,7 +18,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 
 
 def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_bytes(), str(path), feature_version=(3, 8))
+    return ast.parse(path.read_bytes(), str(path), feature_version=(3, 10))
 
 
 def at_import(nodes: list[ast.stmt]) -> Iterator[str]:

@@ -82,7 +82,7 @@ def spawn(program: WorkerCommand, arena: int, guard: ProcessGuard = NO_GUARD) ->
             raise ServeError(
                 Code.LOAD_FAILED,
                 f"The interpreter {program.command[0]} could not be started in {program.directory}: {words}. Give the "
-                "path of a Python 3.8 or newer that is there and may be run, and leave the server some descriptors.",
+                "path of a Python 3.10 or newer that is there and may be run, and leave the server some descriptors.",
             ) from error
         ours.pop_all()
     guard.watch(process.pid, environment)

@@ -6,7 +6,7 @@ It returns an Output, None, or an async generator of Outputs, each of which is a
 
 import inspect
 import traceback
-from typing import Any, Optional
+from typing import Any
 
 from trivium_worker.dialects.djl.handler import (
     METHODS,
@@ -81,8 +81,10 @@ class AsyncDjlAdapter(DjlAdapter):
             return made
         if not inspect.isawaitable(made):
             raise Failure(
-                "%s returned %s, which cannot be awaited. Define it with async def, or leave out option.async_mode."
-                % (self._name, type(made).__name__),
+                (
+                    f"{self._name} returned {type(made).__name__}, which cannot be awaited. Define it "
+                    "with async def, or leave out option.async_mode."
+                ),
                 "model failed",
                 424,
             )
@@ -132,7 +134,7 @@ async def _closed(outputs: Any) -> None:
 
 
 def _no_piece(output: Any) -> Failure:
-    text = "Invalid output type: %s. Each piece of a generator must be an Output." % type(output).__name__
+    text = f"Invalid output type: {type(output).__name__}. Each piece of a generator must be an Output."
     return Failure(text, "model failed", 424)
 
 
@@ -141,8 +143,8 @@ class _Answer:
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self._last: Optional[Raw] = None
-        self._properties: "dict[str, str]" = {}
+        self._last: Raw | None = None
+        self._properties: dict[str, str] = {}
         self.has_begun = False
         self.kind = ""
 

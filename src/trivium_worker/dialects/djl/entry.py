@@ -4,13 +4,14 @@ Source: spec sheet `djl`, section 8.2. What user code raises while it is importe
 """
 
 import importlib
-import importlib.util
 import inspect
 import os
 import sys
+from collections.abc import Callable
 from types import ModuleType
-from typing import Any, Callable
+from typing import Any
 
+from trivium_worker.dialects import run_file
 from trivium_worker.wire.values import Failure
 
 
@@ -29,15 +30,17 @@ def function_of(
     if function is None or not callable(function):
         there = [key for key, value in vars(module).items() if inspect.isfunction(value)]
         raise Failure(
-            "%s has no function %s; it defines: %s. Define it, or name another in option.handler."
-            % (entry, name, ", ".join(there[:20]) or "no functions"),
+            (
+                f"{entry} has no function {name}; it defines: "
+                f"{', '.join(there[:20]) or 'no functions'}. Define it, or name another in "
+                "option.handler."
+            ),
             "load failed",
         )
     is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
     if is_async and not is_asynchronous:
         raise Failure(
-            "%s in %s is an async function. Set option.async_mode=true, or define it without async."
-            % (name, entry),
+            f"{name} in {entry} is an async function. Set option.async_mode=true, or define it without async.",
             "load failed",
         )
     found: Callable[[Any], Any] = function
@@ -46,17 +49,9 @@ def function_of(
 
 def load_file(path: str, name: str) -> ModuleType:
     """Run a file as the module `name`, which stays among the modules unless it raises."""
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None or not os.path.isfile(path):
-        raise Failure("There is no file %s. Name it in option.entryPoint." % path, "load failed")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
+    if not path.endswith(".py") or not os.path.isfile(path):
+        raise Failure(f"There is no file {path}. Name it in option.entryPoint.", "load failed")
+    return run_file(path, name)
 
 
 def _of_entry(path: str) -> ModuleType:

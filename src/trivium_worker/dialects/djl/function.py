@@ -9,7 +9,7 @@ import inspect
 import logging
 import sys
 import uuid
-from typing import Any, Dict, List, Union
+from typing import Any
 
 from trivium_worker.dialects.djl.entry import function_of, load_entry
 from trivium_worker.dialects.djl.handler import failure_of
@@ -41,11 +41,12 @@ class DjlFunctionAdapter(Adapter):
         written: Any = function_of(module, setup.entry, self._name, True)
         function = written(setup.settings[FUNCTION]) if isinstance(written, type) else written
         if not callable(function):
-            text = "%s in %s makes objects that cannot be called."
-            raise Failure(text % (self._name, setup.entry), "load failed")
+            raise Failure(
+                f"{self._name} in {setup.entry} makes objects that cannot be called.", "load failed"
+            )
         if any(map(_is_asynchronous, (function, type(function).__call__))):
-            text = "%s in %s is an async function, which nobody would wait for. Define it without async."
-            raise Failure(text % (self._name, setup.entry), "load failed")
+            text = f"{self._name} in {setup.entry} is an async function, which nobody would wait for."
+            raise Failure(f"{text} Define it without async.", "load failed")
         self._function = function
         self._always = {
             "handler": self._name,
@@ -53,7 +54,7 @@ class DjlFunctionAdapter(Adapter):
             "model_dir": setup.root,
         }
 
-    def run(self, items: List[Item]) -> List[Outcome]:
+    def run(self, items: list[Item]) -> list[Outcome]:
         """Return what the function makes of each item."""
         return [self._answer(item) for item in items]
 
@@ -75,7 +76,7 @@ class DjlFunctionAdapter(Adapter):
             return [self._input(item, one, request_id) for one in payload.payloads]
         return single(shown(item, payload, request_id), self._name, self._always)
 
-    def _returned(self, value: Any) -> Union[Raw, Listed]:
+    def _returned(self, value: Any) -> Raw | Listed:
         if isinstance(value, (list, tuple)) and value and all(isinstance(one, self._types) for one in value):
             return Listed([self._of_content(one) for one in value])
         if isinstance(value, self._types):
@@ -97,13 +98,13 @@ class DjlFunctionAdapter(Adapter):
             return whole(output)
         if value.stream_content is not None:
             raise Failure(
-                "%s streams, and a function answers once. Return the whole." % self._name, "model failed"
+                f"{self._name} streams, and a function answers once. Return the whole.", "model failed"
             )
         answer = whole(value)
         value.execute_finalize()
         return answer
 
-    def _without_ours(self, properties: Dict[str, str]) -> Dict[str, str]:
+    def _without_ours(self, properties: dict[str, str]) -> dict[str, str]:
         return {
             key: text for key, text in properties.items() if key not in self._always and key != "requestId"
         }
@@ -114,9 +115,11 @@ class DjlFunctionAdapter(Adapter):
         try:
             return bytes(as_json(value).encode("utf-8"))
         except TypeError:
-            text = "Invalid output type: %s. %s must return an Output, text, bytes, a value for JSON, None, or a list "
-            text += "of Outputs."
-            raise Failure(text % (type(value).__name__, self._name), "model failed", _FAILED) from None
+            text = (
+                f"Invalid output type: {type(value).__name__}. {self._name} must return an Output, text, bytes, a "
+                "value for JSON, None, or a list of Outputs."
+            )
+            raise Failure(text, "model failed", _FAILED) from None
 
 
 def _is_asynchronous(function: Any) -> bool:

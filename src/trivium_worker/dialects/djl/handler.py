@@ -7,7 +7,8 @@ kind of result is the table of the spec sheet `djl`, section 8.5. `SystemExit` p
 import logging
 import sys
 import traceback
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from trivium_worker.dialects.djl.entry import function_of, load_entry
 from trivium_worker.dialects.djl.request import Shown, batched, initialisation, show, single
@@ -49,7 +50,7 @@ class DjlAdapter(Adapter):
         self._always.update({key: str(properties[key]) for key in _DEGREES if key in properties})
         self._initialise(properties)
 
-    def run(self, items: List[Item]) -> List[Outcome]:
+    def run(self, items: list[Item]) -> list[Outcome]:
         """An outcome per item; None for one that has ended by its own parts. One that names a function runs alone."""
         if len(items) == 1 and items[0].method in METHODS:
             only = guarded(show, items[0])
@@ -57,17 +58,19 @@ class DjlAdapter(Adapter):
         if any(item.method not in METHODS for item in items):
             return [guarded(self._run_named, item) for item in items]
         requests = [guarded(show, item) for item in items]
-        good = [(item, shown) for item, shown in zip(items, requests) if isinstance(shown, Shown)]
+        good = [
+            (item, shown) for item, shown in zip(items, requests, strict=False) if isinstance(shown, Shown)
+        ]
         if len(good) == 1:
             answers = iter([self._run_one(*good[0])])
         else:
-            answers = iter(self._run_batch(*zip(*good)) if good else ())
+            answers = iter(self._run_batch(*zip(*good, strict=False)) if good else ())
         return [next(answers) if isinstance(shown, Shown) else shown for shown in requests]
 
     def close(self) -> None:
         """The dialect has no call for the end."""
 
-    def _initialise(self, properties: Dict[str, Any]) -> None:
+    def _initialise(self, properties: dict[str, Any]) -> None:
         told = {key: str(value) for key, value in properties.items()}
         try:
             output = self._first(initialisation(self._name, dict(told, **self._always)))
@@ -84,7 +87,7 @@ class DjlAdapter(Adapter):
         if int(output.code) >= 300:
             answer = whole(output)
             body = bytes(answer.parts[0].data).decode("utf-8", "replace") if answer.parts else ""
-            text = "%s refused to start: %s %s. %s" % (self._name, output.code, output.message, body[:1000])
+            text = f"{self._name} refused to start: {output.code} {output.message}. {body[:1000]}"
             raise Failure(text.strip(), _MEMORY if output.code == _OUT_OF_MEMORY else "load failed")
 
     def _first(self, inputs: Any) -> Any:
@@ -99,7 +102,7 @@ class DjlAdapter(Adapter):
         function, inputs = self._named(item)
         return self._answered(item, self._call(inputs, function))
 
-    def _named(self, item: Item) -> Tuple[Callable[[Any], Any], Any]:
+    def _named(self, item: Item) -> tuple[Callable[[Any], Any], Any]:
         """Return the function that an item names, and what it is called with. Raises Failure for none."""
         name = item.method
         try:
@@ -108,7 +111,7 @@ class DjlAdapter(Adapter):
             raise Failure(error.message, "model failed", _FAILED) from None
         return function, single(show(item), name, dict(self._always, handler=name))
 
-    def _call(self, inputs: Any, function: Optional[Callable[[Any], Any]] = None) -> Any:
+    def _call(self, inputs: Any, function: Callable[[Any], Any] | None = None) -> Any:
         """Return what the handler returned, an Output; else a Failure, or a Raw without content for None."""
         try:
             output = (function or self._function)(inputs)
@@ -135,7 +138,7 @@ class DjlAdapter(Adapter):
         outcome = guarded(whole, output)
         return self._finished([item], [outcome], output)[0]
 
-    def _run_batch(self, items: Sequence[Item], requests: Sequence[Shown]) -> List[Outcome]:
+    def _run_batch(self, items: Sequence[Item], requests: Sequence[Shown]) -> list[Outcome]:
         output = self._call(batched(requests, self._name, self._always))
         if isinstance(output, (Failure, Raw)):
             return [output for _ in items]
@@ -143,11 +146,11 @@ class DjlAdapter(Adapter):
         outcomes = [made for _ in items] if isinstance(made, Failure) else list(made)
         return self._finished(items, outcomes, output)
 
-    def _finished(self, items: Sequence[Item], outcomes: List[Outcome], output: Any) -> List[Outcome]:
+    def _finished(self, items: Sequence[Item], outcomes: list[Outcome], output: Any) -> list[Outcome]:
         """Send the answers now if something is to be done when they are out."""
         if not output.has_finalizers():
             return outcomes
-        for item, outcome in zip(items, outcomes):
+        for item, outcome in zip(items, outcomes, strict=False):
             item.send(outcome, final=True)
         output.execute_finalize()
         return [None for _ in items]
@@ -217,7 +220,5 @@ def words_of(error: Exception) -> str:
 def _wrong_type(output: Any, name: str) -> str:
     if hasattr(output, "close") and hasattr(output, "cr_await"):
         output.close()
-        return (
-            "Invalid output type: coroutine. Set option.async_mode=true, or let %s return an Output." % name
-        )
-    return "Invalid output type: %s. %s must return an Output, or None." % (type(output).__name__, name)
+        return f"Invalid output type: coroutine. Set option.async_mode=true, or let {name} return an Output."
+    return f"Invalid output type: {type(output).__name__}. {name} must return an Output, or None."

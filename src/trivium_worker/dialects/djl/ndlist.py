@@ -4,7 +4,8 @@ Big-endian framing, data in its own stated byte order (DJL's NDSerializer, versi
 """
 
 import struct
-from typing import List, NamedTuple, Sequence, Tuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from trivium_worker.wire.values import Buffer, Tensor
 
@@ -28,10 +29,10 @@ class Framed(NamedTuple):
 
     name: str
     word: str
-    shape: Tuple[int, ...]
+    shape: tuple[int, ...]
     order: str  # "<" or ">"
     data: Buffer
-    texts: List[str]
+    texts: list[str]
 
 
 def write(tensors: Sequence[Tensor]) -> bytearray:
@@ -42,7 +43,7 @@ def write(tensors: Sequence[Tensor]) -> bytearray:
         made += _text(_MAGIC) + _INT.pack(3)
         made += b"\1" + _text(_modified(tensor.name)) if tensor.name else b"\0"
         made += _text(b"default") + _text(WORDS.get(tensor.datatype, tensor.datatype).encode())
-        made += _INT.pack(rank) + struct.pack(">%dq" % rank, *tensor.shape) + _INT.pack(rank) + b"\0?" * rank
+        made += _INT.pack(rank) + struct.pack(f">{rank}q", *tensor.shape) + _INT.pack(rank) + b"\0?" * rank
         if tensor.datatype == "BYTES":
             elements = tensor.elements()
             made += _INT.pack(len(elements))
@@ -50,20 +51,18 @@ def write(tensors: Sequence[Tensor]) -> bytearray:
                 made += _text(_modified(element.decode("utf-8")))
             continue
         if len(tensor.data) > 0x7FFFFFFF:
-            raise ValueError(
-                "tensor %r has %d bytes, too many for an NDList" % (tensor.name, len(tensor.data))
-            )
+            raise ValueError(f"tensor {tensor.name!r} has {len(tensor.data)} bytes, too many for an NDList")
         made += b"<" + _INT.pack(len(tensor.data))
         made += tensor.data
     return made
 
 
-def read(data: Buffer) -> List[Framed]:
+def read(data: Buffer) -> list[Framed]:
     """The arrays of an NDList; their data are views. ValueError for anything that is none."""
     reader = _Reader(memoryview(data))
     arrays = [_framed(reader) for _ in range(reader.count("arrays", 30))]
     if reader.at != len(reader.view):
-        raise ValueError("an NDList is followed by %d bytes" % (len(reader.view) - reader.at))
+        raise ValueError(f"an NDList is followed by {len(reader.view) - reader.at} bytes")
     return arrays
 
 
@@ -77,7 +76,7 @@ class _Reader:
     def take(self, size: int) -> memoryview:
         start, end = self.at, self.at + size
         if size < 0 or end > len(self.view):
-            raise ValueError("not an NDList: %d bytes wanted, %d left" % (size, len(self.view) - start))
+            raise ValueError(f"not an NDList: {size} bytes wanted, {len(self.view) - start} left")
         self.at = end
         return self.view[start:end]
 
@@ -89,7 +88,7 @@ class _Reader:
         """Read a number of things that take at least so many bytes each."""
         number = self.integer()
         if number < 0 or number * least > len(self.view) - self.at:
-            raise ValueError("not an NDList: it claims %d %s" % (number, what))
+            raise ValueError(f"not an NDList: it claims {number} {what}")
         return number
 
     def text(self) -> str:
@@ -103,31 +102,31 @@ def _framed(reader: _Reader) -> Framed:
         raise ValueError("not an NDList: an array does not begin with NDAR")
     version = reader.integer()
     if not 1 <= version <= 3:
-        raise ValueError("an NDList of version %d cannot be read" % version)
+        raise ValueError(f"an NDList of version {version} cannot be read")
     name = ""
     if version > 1 and reader.take(1)[0] == 1:
         name = reader.text()
     reader.text()  # the sparse format
     word = reader.text()
     rank = reader.count("dimensions", 8)
-    shape: Tuple[int, ...] = struct.unpack(">%dq" % rank, reader.take(8 * rank))
+    shape: tuple[int, ...] = struct.unpack(f">{rank}q", reader.take(8 * rank))
     reader.take(2 * reader.count("letters of a layout", 2))
     if word == "STRING":
         return Framed(name, word, shape, "<", b"", [reader.text() for _ in range(reader.count("strings", 2))])
     order = reader.take(1).tobytes().decode("latin-1") if version == 3 else "<"
     if order not in ("<", ">"):
-        raise ValueError("an NDList with the byte order %r" % order)
+        raise ValueError(f"an NDList with the byte order {order!r}")
     return Framed(name, word, shape, order, reader.take(reader.integer()), [])
 
 
 def _modified(text: str) -> bytes:
     """Java's own UTF-8: zero in two bytes, beyond 16 bits as two surrogates."""
     units = text.encode("utf-16-le", "surrogatepass")
-    letters = "".join(map(chr, struct.unpack("<%dH" % (len(units) // 2), units)))
+    letters = "".join(map(chr, struct.unpack(f"<{len(units) // 2}H", units)))
     return letters.encode("utf-8", "surrogatepass").replace(b"\0", b"\xc0\x80")
 
 
 def _text(raw: bytes) -> bytes:
     if len(raw) > 0xFFFF:
-        raise ValueError("a text of %d bytes is too long for an NDList" % len(raw))
+        raise ValueError(f"a text of {len(raw)} bytes is too long for an NDList")
     return _LENGTH.pack(len(raw)) + raw

@@ -6,7 +6,8 @@ would be taken for the initialisation.
 
 import sys
 import uuid
-from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from trivium_worker.dialects.djl import ndlist
 from trivium_worker.wire.values import Failure, Item, Listed, Payload, Raw, Tensor
@@ -15,22 +16,22 @@ _DATA = "data"
 _TYPE = "content-type"
 _NDLIST = "tensor/ndlist"
 
-Pairs = List[Tuple[str, bytearray]]
+Pairs = list[tuple[str, bytearray]]
 
 
 class Shown(NamedTuple):
     """One request as a handler is to see it."""
 
-    properties: Dict[str, str]
+    properties: dict[str, str]
     pairs: Pairs
 
 
-def initialisation(name: str, properties: Dict[str, str]) -> Any:
+def initialisation(name: str, properties: dict[str, str]) -> Any:
     """The first Input: no content, everything that the model's settings say."""
     return _input(name, properties)
 
 
-def single(shown: Shown, name: str, always: Dict[str, str]) -> Any:
+def single(shown: Shown, name: str, always: dict[str, str]) -> Any:
     """One request."""
     inputs = _input(name, shown.properties)
     inputs.properties.update(always)
@@ -39,11 +40,11 @@ def single(shown: Shown, name: str, always: Dict[str, str]) -> Any:
     return inputs
 
 
-def batched(requests: Sequence[Shown], name: str, always: Dict[str, str]) -> Any:
+def batched(requests: Sequence[Shown], name: str, always: dict[str, str]) -> Any:
     """Several requests in one: each key has its request's number in front."""
     inputs = _input(name, dict(always, batch_size=str(len(requests))))
     for index, shown in enumerate(requests):
-        prefix = "batch_%03d." % index
+        prefix = f"batch_{index:03d}."
         for key, value in shown.properties.items():
             inputs.properties[prefix + key] = value
         for key, data in shown.pairs:
@@ -56,8 +57,9 @@ def show(item: Item) -> Shown:
     request's alone.
     """
     if isinstance(item.payload, Listed):
-        text = "A handler takes one request, and got a list of %d. Let a function make one of them."
-        raise Failure(text % len(item.payload.payloads), "unsupported media")
+        count = len(item.payload.payloads)
+        text = f"A handler takes one request, and got a list of {count}. Let a function make one of them."
+        raise Failure(text, "unsupported media")
     return shown(item, item.payload, item.request_id or str(uuid.uuid4()))
 
 
@@ -68,7 +70,7 @@ def shown(item: Item, payload: Payload, request_id: str) -> Shown:
     return Shown(properties, pairs)
 
 
-def _input(name: str, properties: Dict[str, str]) -> Any:
+def _input(name: str, properties: dict[str, str]) -> Any:
     module: Any = sys.modules.get("djl_python.inputs")  # an import statement costs ten times as much
     if module is None:
         import djl_python.inputs as module  # its package is on the path of workers alone
@@ -78,7 +80,7 @@ def _input(name: str, properties: Dict[str, str]) -> Any:
     return inputs
 
 
-def _of_raw(payload: Raw) -> Tuple[Dict[str, str], Pairs]:
+def _of_raw(payload: Raw) -> tuple[dict[str, str], Pairs]:
     properties = dict(payload.properties)
     query = payload.query
     pairs = (
@@ -95,7 +97,7 @@ def _of_raw(payload: Raw) -> Tuple[Dict[str, str], Pairs]:
     return properties, pairs
 
 
-def _of_tensors(item: Item, tensors: List[Tensor]) -> Tuple[Dict[str, str], Pairs]:
+def _of_tensors(item: Item, tensors: list[Tensor]) -> tuple[dict[str, str], Pairs]:
     """One text or blob is the body itself; anything else an NDList of the tensors in their order."""
     properties = {name: str(value) for name, value in item.parameters.items()}
     if len(tensors) == 1 and tensors[0].datatype == "BYTES":
@@ -105,9 +107,7 @@ def _of_tensors(item: Item, tensors: List[Tensor]) -> Tuple[Dict[str, str], Pair
     try:
         body = ndlist.write(tensors)
     except ValueError as error:  # of which UnicodeDecodeError is one
-        text = (
-            "The tensors cannot be shown to a DJL handler, as an NDList: %s. Send one BYTES element." % error
-        )
+        text = f"The tensors cannot be shown to a DJL handler, as an NDList: {error}. Send one BYTES element."
         raise Failure(text, "unsupported media") from None
     properties[_TYPE] = _NDLIST
     return properties, [(_DATA, body)]

@@ -7,8 +7,9 @@ import json
 import re
 import struct
 import traceback
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any
 
 from trivium_worker.wire.values import Failure, Part, Raw
 
@@ -30,36 +31,36 @@ def whole(output: Any) -> Raw:
     answer = _raw(output, values[first] if values else None)
     if answer.parts:
         answer.parts[0].name = "" if keys[first] in (None, _DATA) else str(keys[first])
-    for index, (key, value) in enumerate(zip(keys, values)):
+    for index, (key, value) in enumerate(zip(keys, values, strict=False)):
         if index != first:
             answer.parts.append(Part(value, "", _DATA if key is None else str(key)))
     return answer
 
 
-def batch_payloads(output: Any, count: int) -> List[Raw]:
+def batch_payloads(output: Any, count: int) -> list[Raw]:
     """An answer per request of a batch; of an error the same to all. Failure where they do not fit the requests."""
     if int(output.code) >= 300:
         same = whole(output)
         return [same for _ in range(count)]
     if output.stream_content is not None:
-        raise _misfit("a streamed answer cannot be divided among %d requests; set batch_size=1" % count)
+        raise _misfit(f"a streamed answer cannot be divided among {count} requests; set batch_size=1")
     keys, values = output.content.get_keys(), output.content.get_values()
     if len(keys) != count:
-        raise _misfit("Batch output size mismatch, expected: %d, actual: %d" % (count, len(keys)))
-    found: Dict[int, Any] = {}
-    for key, value in zip(keys, values):
+        raise _misfit(f"Batch output size mismatch, expected: {count}, actual: {len(keys)}")
+    found: dict[int, Any] = {}
+    for key, value in zip(keys, values, strict=False):
         match = _BATCH_KEY.match(key or "")
         index = int(match.group(1)) if match else count
         if index >= count or index in found:
             raise _misfit(
-                "the key %r of a batch's output names no request of it, or one again; expected are batch_0 to batch_%d "
-                "with a dot behind, as batch_index makes them" % (key, count - 1)
+                f"the key {key!r} of a batch's output names no request of it, or one again; expected "
+                f"are batch_0 to batch_{count - 1} with a dot behind, as batch_index makes them"
             )
         found[index] = value
     return [_raw(output, found[index]) for index in range(count)]
 
 
-def piece_of(output: Any) -> Tuple[Raw, bool]:
+def piece_of(output: Any) -> tuple[Raw, bool]:
     """Return what an Output of an asynchronous handler says, and whether it is the last of its answer: an item of
     continuous batching says both itself, and may have the status of an error; anything else is a piece as it is.
     """
@@ -75,8 +76,8 @@ def piece_of(output: Any) -> Tuple[Raw, bool]:
             [Part(data, said.parts[0].content_type)], said.properties, (), said.status, said.reason
         ), is_last
     if not _CODE.match(code):
-        raise _misfit("the code %r of an item is no HTTP status from 200 to 599" % code)
-    told: Dict[str, Any] = {"code": int(code)}
+        raise _misfit(f"the code {code!r} of an item is no HTTP status from 200 to 599")
+    told: dict[str, Any] = {"code": int(code)}
     if "error" in texts:
         told["error"] = texts["error"]
     body = json.dumps(told, ensure_ascii=False).encode("utf-8")
@@ -84,7 +85,7 @@ def piece_of(output: Any) -> Tuple[Raw, bool]:
     return Raw([part], said.properties, (), int(code), texts.get("error", said.reason)), True
 
 
-def item_of(data: Any) -> Dict[str, str]:
+def item_of(data: Any) -> dict[str, str]:
     """Read an item of a rolling batch. Failure for what is none."""
     texts = _item_texts(data)
     if texts is None:
@@ -97,7 +98,7 @@ def item_of(data: Any) -> Dict[str, str]:
     return texts
 
 
-def _item_texts(data: Any) -> Optional[Dict[str, str]]:
+def _item_texts(data: Any) -> dict[str, str] | None:
     """Read an item as `Output.binary_encode` writes it. None where the bytes are none."""
     view, at, found = bytes(data), 2, []
     try:
@@ -111,11 +112,11 @@ def _item_texts(data: Any) -> Optional[Dict[str, str]]:
             found.append(view[begin:at].decode("utf-8"))
     except (struct.error, UnicodeDecodeError):
         return None
-    texts = dict(zip(found[::2], found[1::2]))
+    texts = dict(zip(found[::2], found[1::2], strict=False))
     return texts if at == len(view) and not _ITEM_KEYS.isdisjoint(texts) else None
 
 
-def formatted(piece: Any, formatter: Optional[Callable[[Any], Any]]) -> bytes:
+def formatted(piece: Any, formatter: Callable[[Any], Any] | None) -> bytes:
     """One piece of a stream as bytes."""
     made = piece if formatter is None else formatter(piece)
     if isinstance(made, str):
@@ -141,7 +142,7 @@ def closing(pieces: Any) -> Iterator[None]:
                 traceback.print_exc()
 
 
-def content_type_of(properties: Dict[str, str]) -> str:
+def content_type_of(properties: dict[str, str]) -> str:
     """Return what the handler says that it sends; empty where it does not."""
     if not properties:
         return ""

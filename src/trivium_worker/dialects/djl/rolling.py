@@ -7,7 +7,7 @@ come with its first step; afterwards its data are empty. The answer has an item 
 
 import json
 import random
-from typing import Any, Dict, Optional
+from typing import Any
 
 from trivium_worker.dialects.djl.handler import METHODS, DjlAdapter, guarded
 from trivium_worker.dialects.djl.request import Shown, batched, show
@@ -27,7 +27,7 @@ class _Running:
         self.shown = shown
         self.has_begun = False
         self.steps = 0
-        self.properties: Dict[str, str] = {}
+        self.properties: dict[str, str] = {}
 
 
 class RollingDjlAdapter(DjlAdapter):
@@ -36,7 +36,7 @@ class RollingDjlAdapter(DjlAdapter):
     def __init__(self, setup: Setup, host: Host) -> None:
         super().__init__(setup, host)
         self.slots = int(setup.settings["slots"])
-        self._running: Dict[int, _Running] = {}
+        self._running: dict[int, _Running] = {}
         self._has_failed = False
 
     def add(self, item: Item) -> None:
@@ -49,7 +49,7 @@ class RollingDjlAdapter(DjlAdapter):
         item.payload = Raw([])  # the handler has copies: what the request lay in is free
         self._running[item.number] = _Running(item, shown)
 
-    def step(self) -> Optional[Step]:
+    def step(self) -> Step | None:
         """Call the handler. What it raises, a status above 200 or a wrong number of items is the end of all."""
         running = list(self._running.values())
         if not running:
@@ -67,11 +67,11 @@ class RollingDjlAdapter(DjlAdapter):
             return Step(len(running))
         values = output.content.get_values()
         if len(values) != len(running):
-            text = "Batch output size mismatch, expected: %d, actual: %d"
-            self._fail(Failure(text % (len(running), len(values)), "model failed", _FAILED))
+            text = f"Batch output size mismatch, expected: {len(running)}, actual: {len(values)}"
+            self._fail(Failure(text, "model failed", _FAILED))
             return Step(len(running))
         said = {str(key): str(value) for key, value in output.properties.items()}
-        for index, (each, value) in enumerate(zip(running, values)):
+        for index, (each, value) in enumerate(zip(running, values, strict=False)):
             self._answer(each, value, _own(said, index))
         output.execute_finalize()
         return Step(len(running), share=len(self._running) / self.slots)
@@ -86,7 +86,7 @@ class RollingDjlAdapter(DjlAdapter):
         self._running.clear()
         self._has_failed = True
 
-    def _answer(self, running: _Running, value: Any, properties: Dict[str, str]) -> None:
+    def _answer(self, running: _Running, value: Any, properties: dict[str, str]) -> None:
         """Send what one step made of one request."""
         running.properties.update(properties)
         try:
@@ -132,13 +132,13 @@ def _failure_of(output: Any) -> Failure:
     if isinstance(output, Failure):
         return output
     if isinstance(output, Raw):
-        return Failure("%s: the handler returned None for requests." % _BATCH_FAILED, "model failed", _FAILED)
+        return Failure(f"{_BATCH_FAILED}: the handler returned None for requests.", "model failed", _FAILED)
     code = int(output.code)
-    text = "%s: %s" % (_BATCH_FAILED, output.message or "the handler gave no reason")
+    text = f"{_BATCH_FAILED}: {output.message or 'the handler gave no reason'}"
     return Failure(text, "model failed", code if 400 <= code <= 599 else _FAILED)
 
 
-def _refusal(texts: Dict[str, str]) -> Failure:
+def _refusal(texts: dict[str, str]) -> Failure:
     try:
         code = int(texts["code"])
     except ValueError:
@@ -148,7 +148,7 @@ def _refusal(texts: Dict[str, str]) -> Failure:
     )
 
 
-def _own(properties: Dict[str, str], index: int) -> Dict[str, str]:
+def _own(properties: dict[str, str], index: int) -> dict[str, str]:
     """Return the headers that an Output has for one request of the batch."""
-    prefix = "batch_%d_" % index
+    prefix = f"batch_{index}_"
     return {key[len(prefix) :]: value for key, value in properties.items() if key.startswith(prefix)}

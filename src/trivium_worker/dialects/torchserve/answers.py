@@ -9,8 +9,9 @@ import json
 import logging
 import sys
 import traceback
-from typing import Any, Dict, List
+from typing import Any
 
+from trivium_worker.runtime.faults import place_of
 from trivium_worker.wire.values import Failure, Part, Raw, frameless
 
 FAILED = 503
@@ -32,38 +33,45 @@ def body_of(element: Any) -> bytes:
         return json.dumps(element, indent=2).encode("utf-8")
     except (TypeError, ValueError, RecursionError) as error:
         raise Failure(
-            "Unsupported model output data type. The handler returned a %s: %s. Return bytes, text, a torch tensor "
-            "or what JSON can write." % (type(element).__name__, error),
+            (
+                "Unsupported model output data type. The handler returned a "
+                f"{type(element).__name__}: {error}. Return bytes, text, a torch tensor or what JSON "
+                "can write."
+            ),
             status=FAILED,
         ) from error
 
 
 def answer_of(element: Any, processor: Any) -> Raw:
     """One element with the status and headers that the handler set for its request. Failure where they are none."""
-    headers: Dict[str, str] = {
+    headers: dict[str, str] = {
         str(name): str(value) for name, value in processor.get_response_headers().items() if value is not None
     }
     code, phrase = processor.get_response_status_code(), processor.get_response_status_phrase()
     if isinstance(code, bool) or not isinstance(code, int):
         raise Failure(
-            "Prediction failed: the handler set the response status %r, which is no number." % (code,),
+            f"Prediction failed: the handler set the response status {code!r}, which is no number.",
             status=FAILED,
         )
     return Raw([Part(body_of(element))], headers, status=code, reason=str(phrase or ""))
 
 
-def elements_of(result: Any, count: int) -> List[Any]:
+def elements_of(result: Any, count: int) -> list[Any]:
     """The elements of a result, one per request. Failure where it is no list of that length."""
     if not isinstance(result, list):
         raise Failure(
-            "Invalid model predict output. The handler returned a %s; it must return a list with one element for "
-            "each request." % type(result).__name__,
+            (
+                f"Invalid model predict output. The handler returned a {type(result).__name__}; it "
+                "must return a list with one element for each request."
+            ),
             status=FAILED,
         )
     if len(result) != count:
         raise Failure(
-            "number of batch response mismatched: the handler returned %d elements for %d requests; it must return "
-            "one for each, in order." % (len(result), count),
+            (
+                f"number of batch response mismatched: the handler returned {len(result)} elements "
+                f"for {count} requests; it must return one for each, in order."
+            ),
             status=FAILED,
         )
     return result
@@ -81,18 +89,13 @@ def failure_of(error: Exception) -> Failure:
 
     if isinstance(error, PredictionException):
         return Failure(error.message, status=_status(error.error_code))
-    words = "%s: %s%s" % (type(error).__name__, error, _place(error))
+    words = f"{type(error).__name__}: {error}{place_of(error)}"
     if isinstance(error, MemoryError) or "CUDA" in str(error):
-        return Failure("Out of resources: %s" % words, "out of memory", OUT_OF_MEMORY)
-    return Failure("Prediction failed: %s" % words, status=FAILED)
+        return Failure(f"Out of resources: {words}", "out of memory", OUT_OF_MEMORY)
+    return Failure(f"Prediction failed: {words}", status=FAILED)
 
 
 def _status(code: Any) -> int:
     if code == 413:  # to a client that would mean its own request
         return OUT_OF_MEMORY
     return code if isinstance(code, int) and 400 <= code <= 599 else 500
-
-
-def _place(error: Exception) -> str:
-    frames = traceback.extract_tb(error.__traceback__)
-    return " (%s, line %s)" % (frames[-1].filename, frames[-1].lineno) if frames else ""

@@ -5,9 +5,10 @@ results may be its arrays.
 """
 
 import sys
-from typing import Any, Dict, List, Sequence, Tuple
+from collections.abc import Sequence
+from typing import Any
 
-_KINDS: Dict[str, str] = {
+_KINDS: dict[str, str] = {
     "bool": "BOOL",
     "uint8": "UINT8",
     "uint16": "UINT16",
@@ -26,7 +27,7 @@ _KINDS: Dict[str, str] = {
 """NumPy's name of a type -> KServe's."""
 
 
-def flattened(value: Any) -> Tuple[str, List[Any]]:
+def flattened(value: Any) -> tuple[str, list[Any]]:
     """Return the datatype of an array, in KServe's words, and its elements in their order. Raises ValueError for what
     is none.
     """
@@ -34,13 +35,11 @@ def flattened(value: Any) -> Tuple[str, List[Any]]:
     if numpy is not None:
         array = numpy.array(value).flatten()
         kind = "str" if array.dtype.kind == "U" else str(array.dtype)
-        elements: List[Any] = array.tolist()
+        elements: list[Any] = array.tolist()
     else:
         kind, elements = _alike(_elements(value, _shape(value)))
     if kind not in _KINDS:
-        raise ValueError(
-            "an output of the type %s is none of %s" % (kind, ", ".join(sorted(set(_KINDS.values()))))
-        )
+        raise ValueError(f"an output of the type {kind} is none of {', '.join(sorted(set(_KINDS.values())))}")
     return _KINDS[kind], elements
 
 
@@ -51,12 +50,12 @@ def reshaped(value: Any, shape: Sequence[Any]) -> Any:
     _, elements = _alike(_elements(value, _shape(value)))
     lengths = list(shape)
     if not all(isinstance(length, int) and length >= -1 for length in lengths) or lengths.count(-1) > 1:
-        raise ValueError("%r is no shape" % (shape,))
+        raise ValueError(f"{shape!r} is no shape")
     if -1 in lengths:
         known = _product(length for length in lengths if length != -1)
         lengths[lengths.index(-1)] = len(elements) // known if known else 0
     if _product(lengths) != len(elements):
-        raise ValueError("%d elements do not have the shape %r" % (len(elements), list(shape)))
+        raise ValueError(f"{len(elements)} elements do not have the shape {list(shape)!r}")
     return _nested(elements, lengths)
 
 
@@ -67,7 +66,7 @@ def _product(lengths: Any) -> int:
     return product
 
 
-def _shape(value: Any) -> Tuple[int, ...]:
+def _shape(value: Any) -> tuple[int, ...]:
     if not isinstance(value, (list, tuple)):
         return ()
     shapes = {_shape(one) for one in value}
@@ -76,13 +75,13 @@ def _shape(value: Any) -> Tuple[int, ...]:
     return (len(value), *(shapes.pop() if shapes else ()))
 
 
-def _elements(value: Any, shape: Tuple[int, ...]) -> List[Any]:
+def _elements(value: Any, shape: tuple[int, ...]) -> list[Any]:
     if not shape:
         return [value]
     return [element for one in value for element in _elements(one, shape[1:])]
 
 
-def _alike(elements: List[Any]) -> Tuple[str, List[Any]]:
+def _alike(elements: list[Any]) -> tuple[str, list[Any]]:
     """Return the type that holds all elements, and these as values of it."""
     kinds = {type(element) for element in elements}
     if kinds == {bool}:
@@ -96,13 +95,13 @@ def _alike(elements: List[Any]) -> Tuple[str, List[Any]]:
     return "bytes" if bytes in kinds else "object", elements
 
 
-def _whole(elements: List[int]) -> Tuple[str, List[Any]]:
+def _whole(elements: list[int]) -> tuple[str, list[Any]]:
     if all(-(2**63) <= element < 2**63 for element in elements):
         return "int64", list(elements)
     return "uint64" if all(0 <= element < 2**64 for element in elements) else "object", list(elements)
 
 
-def _nested(elements: List[Any], shape: List[int]) -> Any:
+def _nested(elements: list[Any], shape: list[int]) -> Any:
     if not shape:
         return elements[0]
     size = len(elements) // shape[0] if shape[0] else 0

@@ -8,7 +8,7 @@ import asyncio
 import copy
 import inspect
 from collections import deque
-from typing import Any, Deque, Dict, List, Optional
+from typing import Any
 
 from trivium_worker.dialects.torchserve.answers import answer_of, elements_of, failure_of
 from trivium_worker.dialects.torchserve.handler import TorchServeAdapter, id_of
@@ -38,8 +38,11 @@ class AsyncTorchServeAdapter(TorchServeAdapter):
             made = self.entry([row], context)
             if not inspect.isawaitable(made):
                 raise Failure(
-                    "Prediction failed: the handler returned a %s, which cannot be awaited. Define it with async def, "
-                    "or remove asyncCommunication from model-config.yaml." % type(made).__name__,
+                    (
+                        f"Prediction failed: the handler returned a {type(made).__name__}, which cannot be "
+                        "awaited. Define it with async def, or remove asyncCommunication from "
+                        "model-config.yaml."
+                    ),
                     status=503,
                 )
             (element,) = elements_of(await made, 1)
@@ -51,7 +54,7 @@ class AsyncTorchServeAdapter(TorchServeAdapter):
         finally:
             parts.stop()
 
-    def _context_of(self, item: Item, headers: Dict[str, Any]) -> Any:
+    def _context_of(self, item: Item, headers: dict[str, Any]) -> Any:
         """Return a context for one request; what it measures goes where all of it goes."""
         context = copy.copy(self.context)
         context.request_processor = [self.processor_of(item, headers)]
@@ -71,14 +74,14 @@ class PartSender:
         self._loop = loop
         self._context = context
         self._send = send
-        self._parts: "Deque[Raw]" = deque()
+        self._parts: deque[Raw] = deque()
         self._bytes = 0
-        self._task: "Optional[asyncio.Task[None]]" = None
-        self._failure: Optional[Failure] = None
+        self._task: asyncio.Task[None] | None = None
+        self._failure: Failure | None = None
 
-    def send_parts(self, ret: Any, req_id_map: Dict[int, str], message: str, code: int) -> None:
+    def send_parts(self, ret: Any, req_id_map: dict[int, str], message: str, code: int) -> None:
         """See `TorchServeAdapter.send_parts`."""
-        elements: List[Any] = elements_of(ret, 1)
+        elements: list[Any] = elements_of(ret, 1)
         if code != 200:
             self._failure = Failure(message, status=code if 400 <= code <= 599 else 500)
             return
@@ -86,14 +89,16 @@ class PartSender:
         size = len(part.parts[0].data)
         if self._bytes + size > MOST_UNSENT:
             raise Failure(
-                "Prediction failed: %d bytes of parts wait for a slow reader, and no more may. Await something between "
-                "parts, or send fewer." % self._bytes,
+                (
+                    f"Prediction failed: {self._bytes} bytes of parts wait for a slow reader, and no more "
+                    "may. Await something between parts, or send fewer."
+                ),
                 status=503,
             )
         self._bytes += size
         self._loop.call_soon_threadsafe(self._add, part)
 
-    async def sent(self) -> Optional[Failure]:
+    async def sent(self) -> Failure | None:
         """Wait until all that was handed over has been sent; returns the failure that was among it."""
         await asyncio.sleep(0)  # until what other calls handed over is in the queue
         if self._task is not None:

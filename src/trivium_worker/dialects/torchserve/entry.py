@@ -9,8 +9,9 @@ import importlib.util
 import inspect
 import os
 import sys
+from collections.abc import Callable
 from types import ModuleType
-from typing import Any, Callable
+from typing import Any
 
 from trivium_worker.wire.values import Failure
 
@@ -27,7 +28,7 @@ def entry_point(root: str, entry: str, function: str, context: Any, loop: Any = 
     found = getattr(module, name, None)
     if callable(found) and not inspect.isclass(found):
         if loop is None:
-            _refuse_coroutine(found, "%s.%s" % (module.__name__, name))
+            _refuse_coroutine(found, f"{module.__name__}.{name}")
         made = found(None, context)  # once at load: it may prepare itself
         if loop is not None and inspect.isawaitable(made):
             loop.run_until_complete(made)
@@ -43,17 +44,19 @@ def _method(module: ModuleType, wanted: str, context: Any, loop: Any) -> EntryPo
     if len(classes) != 1:
         names = ", ".join(found.__name__ for found in classes) or "none"
         raise Failure(
-            "%s: found no function %s(data, context), and these classes: %s. Expected that function, or exactly one "
-            "class with a method handle; move others into a module of their own."
-            % (getattr(module, "__file__", module.__name__), wanted, names),
+            (
+                f"{getattr(module, '__file__', module.__name__)}: found no function {wanted}(data, "
+                f"context), and these classes: {names}. Expected that function, or exactly one class "
+                "with a method handle; move others into a module of their own."
+            ),
             "load failed",
         )
     service = classes[0]()
     handle = getattr(service, DEFAULT, None)
     if not callable(handle):
-        raise Failure("%s has no method handle(self, data, context)." % classes[0].__name__, "load failed")
+        raise Failure(f"{classes[0].__name__} has no method handle(self, data, context).", "load failed")
     if loop is None:
-        _refuse_coroutine(handle, "%s.handle" % classes[0].__name__)
+        _refuse_coroutine(handle, f"{classes[0].__name__}.handle")
     initialize = getattr(service, "initialize", None)
     if initialize is not None:
         initialize(context)
@@ -71,7 +74,7 @@ def _module(root: str, entry: str) -> ModuleType:
         return known
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise Failure("%s is no Python file." % path, "load failed")
+        raise Failure(f"{path} is no Python file.", "load failed")
     module = importlib.util.module_from_spec(spec)
     if known is None:  # a handler called like a module of Python's own does not take its place
         sys.modules[name] = module
@@ -82,7 +85,6 @@ def _module(root: str, entry: str) -> ModuleType:
 def _refuse_coroutine(function: Any, name: str) -> None:
     if inspect.iscoroutinefunction(function):
         raise Failure(
-            "%s is `async def`: write asyncCommunication: true into model-config.yaml, or make it a plain `def`."
-            % name,
+            f"{name} is `async def`: write asyncCommunication: true into model-config.yaml, or make it a plain `def`.",
             "load failed",
         )

@@ -7,7 +7,8 @@ own failure.
 
 import base64
 import json
-from typing import Any, Callable, Dict, List, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from trivium_worker.dialects.torchserve.arrays import flattened, reshaped
 
@@ -34,14 +35,14 @@ class Envelope:
         results = self._handle(data, context)
         return self._put_around(results) if results else results
 
-    def _taken_out(self, rows: List[Dict[str, Any]]) -> Any:
+    def _taken_out(self, rows: list[dict[str, Any]]) -> Any:
         return rows
 
     def _put_around(self, results: Any) -> Any:
         return results
 
 
-def _data(row: Dict[str, Any]) -> Any:
+def _data(row: dict[str, Any]) -> Any:
     """Return the data of a row: an empty one counts as none, as in the original."""
     return row.get("data") or row.get("body")
 
@@ -49,7 +50,7 @@ def _data(row: Dict[str, Any]) -> Any:
 class BodyEnvelope(Envelope):
     """Gives the handler the data alone."""
 
-    def _taken_out(self, rows: List[Dict[str, Any]]) -> Any:
+    def _taken_out(self, rows: list[dict[str, Any]]) -> Any:
         return [_data(row) for row in rows]
 
 
@@ -58,9 +59,9 @@ class JsonEnvelope(Envelope):
 
     def __init__(self, handle: Handle) -> None:
         super().__init__(handle)
-        self._lengths: List[int] = []
+        self._lengths: list[int] = []
 
-    def _taken_out(self, rows: List[Dict[str, Any]]) -> Any:
+    def _taken_out(self, rows: list[dict[str, Any]]) -> Any:
         requests = [_instances(_data(row) or row) for row in rows]
         self._lengths = [len(instances) for instances in requests]
         return [instance for instances in requests for instance in instances]
@@ -80,7 +81,7 @@ def _instances(document: Any) -> Sequence[Any]:
     return [_decoded(instance) for instance in instances]
 
 
-def _decoded(instance: Dict[str, Any]) -> Any:
+def _decoded(instance: dict[str, Any]) -> Any:
     """Return an instance with its base64 decoded: it is that, or has columns of it."""
     if _is_base64(instance):
         return base64.b64decode(instance["b64"])
@@ -94,7 +95,7 @@ def _is_base64(value: Any) -> bool:
     return isinstance(value, dict) and list(value) == ["b64"]
 
 
-def _document(rows: List[Dict[str, Any]]) -> Any:
+def _document(rows: list[dict[str, Any]]) -> Any:
     """Return the document of the only request: bytes that did not say what they are count as JSON."""
     document = _data(rows[0])
     return json.loads(document) if isinstance(document, (bytes, bytearray)) else document
@@ -103,7 +104,7 @@ def _document(rows: List[Dict[str, Any]]) -> Any:
 class KServeEnvelope(Envelope):
     """Gives the handler the instances of one request of KServe's v1, and the request its predictions."""
 
-    def _taken_out(self, rows: List[Dict[str, Any]]) -> Any:
+    def _taken_out(self, rows: list[dict[str, Any]]) -> Any:
         return _document(rows).get("instances")
 
     def _put_around(self, results: Any) -> Any:
@@ -117,9 +118,9 @@ class KServeV2Envelope(Envelope):
     def __init__(self, handle: Handle) -> None:
         super().__init__(handle)
         self._id: Any = None
-        self._names: List[str] = []
+        self._names: list[str] = []
 
-    def _taken_out(self, rows: List[Dict[str, Any]]) -> Any:
+    def _taken_out(self, rows: list[dict[str, Any]]) -> Any:
         document = _document(rows)
         inputs = [_with_shape(tensor) for tensor in document["inputs"]]
         self._names = [tensor["name"] for tensor in inputs]
@@ -140,19 +141,19 @@ class KServeV2Envelope(Envelope):
         ]
 
 
-def _with_shape(tensor: Dict[str, Any]) -> Dict[str, Any]:
+def _with_shape(tensor: dict[str, Any]) -> dict[str, Any]:
     """Return an input with its data nested as its shape says; of text the first element."""
     data = tensor["data"]
     is_text = tensor["datatype"] == "BYTES"
     return {**tensor, "data": data[0] if is_text else reshaped(data, tensor["shape"])}
 
 
-def _output(name: str, result: Any) -> Dict[str, Any]:
+def _output(name: str, result: Any) -> dict[str, Any]:
     datatype, data = flattened(result)
     return {"name": name, "datatype": datatype, "data": data, "shape": [len(data)]}
 
 
-_ENVELOPES: Dict[str, Callable[[Handle], Envelope]] = {
+_ENVELOPES: dict[str, Callable[[Handle], Envelope]] = {
     "body": BodyEnvelope,
     "json": JsonEnvelope,
     "kserve": KServeEnvelope,

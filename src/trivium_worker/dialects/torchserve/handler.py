@@ -9,7 +9,7 @@ import platform
 import sys
 import time
 import uuid
-from typing import Any, Dict, List
+from typing import Any
 
 from trivium_worker.dialects.torchserve.answers import answer_of, elements_of, failure_of
 from trivium_worker.dialects.torchserve.entry import entry_point
@@ -40,7 +40,7 @@ class TorchServeAdapter(Adapter):
         metrics = MetricsCacheYamlImpl(setup.model, str(uuid.uuid4()), settings.get("metrics", DECLARED))
         self._headers, self._processor = Headers, RequestProcessor
         self._decodes: bool = settings["decode_input_request"]
-        self._items: List[Item] = []
+        self._items: list[Item] = []
         self.context = Context(
             setup.model,
             setup.root,
@@ -57,13 +57,13 @@ class TorchServeAdapter(Adapter):
             entry = entry_point(setup.root, setup.entry, setup.function, self.context, self.loop)
         except (MemoryError, RuntimeError) as error:
             if isinstance(error, MemoryError) or "CUDA" in str(error):
-                raise Failure("System out of memory: %s" % error, "out of memory") from error
+                raise Failure(f"System out of memory: {error}", "out of memory") from error
             raise
         self.entry = enveloped(entry, settings["service_envelope"])
 
-    def run(self, items: List[Item]) -> List[Outcome]:
+    def run(self, items: list[Item]) -> list[Outcome]:
         """Every request of the batch fails by what the handler raises; SystemExit ends the worker."""
-        rows: List[Dict[str, Any]] = []
+        rows: list[dict[str, Any]] = []
         processors = []
         for item in items:
             row, headers = row_of(item, self._decodes)
@@ -74,20 +74,23 @@ class TorchServeAdapter(Adapter):
         try:
             elements = elements_of(self._called(rows), len(items))
             self._check_criteria(elements)
-            return [answer_of(element, own) for element, own in zip(elements, self.context.request_processor)]
+            return [
+                answer_of(element, own)
+                for element, own in zip(elements, self.context.request_processor, strict=False)
+            ]
         except Exception as error:
             failure = failure_of(error)
             return [failure] * len(items)
         finally:
             self._items = []
 
-    def send_parts(self, ret: Any, req_id_map: Dict[int, str], message: str, code: int) -> None:
+    def send_parts(self, ret: Any, req_id_map: dict[int, str], message: str, code: int) -> None:
         """`ts.handler_utils.utils.send_intermediate_predict_response`: a part of each request's answer, now."""
         items, processors = self._items, self.context.request_processor
         if items and isinstance(ret, list):
             ret = ret[: len(items)]  # the original counts a result's only, and leaves the rest over
         elements = elements_of(ret, len(items))
-        for item, element, processor in zip(items, elements, processors):
+        for item, element, processor in zip(items, elements, processors, strict=False):
             if code == 200:
                 self._part(item, answer_of(element, processor))
             else:
@@ -96,7 +99,7 @@ class TorchServeAdapter(Adapter):
     def close(self) -> None:
         """Do nothing: handlers of this dialect have no method for the end."""
 
-    def processor_of(self, item: Item, headers: Dict[str, Any]) -> Any:
+    def processor_of(self, item: Item, headers: dict[str, Any]) -> Any:
         """Return what the context has of a request. Its place in a sequence is a header, whoever said it: the server
         may have made the id up, and other wires have fields of their own for that.
         """
@@ -113,7 +116,7 @@ class TorchServeAdapter(Adapter):
                     found[name] = value
         return self._processor(found)
 
-    def _show(self, ids: List[str], processors: List[Any]) -> None:
+    def _show(self, ids: list[str], processors: list[Any]) -> None:
         """Let the context tell of the requests that the next call is about."""
         context = self.context
         context.request_processor = processors
@@ -121,7 +124,7 @@ class TorchServeAdapter(Adapter):
         context.metrics.request_ids = context.request_ids
         context.stopping_criteria = None
 
-    def _called(self, rows: List[Dict[str, Any]]) -> Any:
+    def _called(self, rows: list[dict[str, Any]]) -> Any:
         """Call the handler, and say how long that took, where the server wants to know."""
         if not self._is_timed:
             return self.entry(rows, self.context)
@@ -133,7 +136,7 @@ class TorchServeAdapter(Adapter):
     def _part(self, item: Item, answer: Any) -> None:
         item.send(answer)
 
-    def _check_criteria(self, elements: List[Any]) -> None:
+    def _check_criteria(self, elements: list[Any]) -> None:
         """A handler that goes on by itself is continuous batching; one whose answers are all final needs none."""
         criteria = self.context.stopping_criteria
         if criteria and not all(ends_request(criteria[i], element) for i, element in enumerate(elements)):

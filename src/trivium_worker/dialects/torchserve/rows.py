@@ -8,7 +8,7 @@ import base64
 import json
 import logging
 import struct
-from typing import Any, Dict, List, Tuple
+from typing import Any
 
 from trivium_worker.wire.values import Buffer, Item, Raw, Tensor
 
@@ -30,7 +30,7 @@ _FORMS = {
 }
 
 
-def row_of(item: Item, decodes: bool) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+def row_of(item: Item, decodes: bool) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the handler's row, and the request's headers with those that the original adds: one per input, `explain`,
     `url_path` (both not where the route has no path) and, where a handler is to describe itself, `describe`. Without
     `decodes` every input is bytes.
@@ -42,8 +42,8 @@ def row_of(item: Item, decodes: bool) -> Tuple[Dict[str, Any], Dict[str, Any]]:
             "explain": "False",
             "url_path": "",
         }
-    row: Dict[str, Any] = {name: bytearray(value.encode("utf-8")) for name, value in payload.query}
-    headers: Dict[str, Any] = {name: {"content-type": ""} for name in row}
+    row: dict[str, Any] = {name: bytearray(value.encode("utf-8")) for name, value in payload.query}
+    headers: dict[str, Any] = {name: {"content-type": ""} for name in row}
     for part in payload.parts:
         name, is_read = part.name or BODY, not part.name or bool(part.filename)
         row[name] = decoded(part.data, part.content_type) if decodes and is_read else bytearray(part.data)
@@ -78,21 +78,21 @@ def _essence(content_type: str) -> str:
     return content_type.partition(";")[0].strip()
 
 
-def _tensors_row(item: Item, tensors: List[Tensor]) -> Dict[str, Any]:
+def _tensors_row(item: Item, tensors: list[Tensor]) -> dict[str, Any]:
     if len(tensors) == 1 and tensors[0].datatype == "BYTES":
         elements = tensors[0].elements()
         if len(elements) == 1:
             return {BODY: bytearray(elements[0])}
-    document: Dict[str, Any] = {"id": item.request_id} if item.request_id else {}
+    document: dict[str, Any] = {"id": item.request_id} if item.request_id else {}
     document["inputs"] = [_described(tensor) for tensor in tensors]
     return {BODY: document}
 
 
-def _described(tensor: Tensor) -> Dict[str, Any]:
+def _described(tensor: Tensor) -> dict[str, Any]:
     """Return tensors as v2 JSON has them, data flat. BYTES are text, or all base64 if one is no UTF-8: `parameters`
     say so.
     """
-    told: Dict[str, Any] = {"name": tensor.name, "shape": list(tensor.shape), "datatype": tensor.datatype}
+    told: dict[str, Any] = {"name": tensor.name, "shape": list(tensor.shape), "datatype": tensor.datatype}
     if tensor.datatype == "BYTES":
         elements = tensor.elements()
         try:
@@ -105,12 +105,12 @@ def _described(tensor: Tensor) -> Dict[str, Any]:
     return told
 
 
-def _numbers(tensor: Tensor) -> List[Any]:
+def _numbers(tensor: Tensor) -> list[Any]:
     data = tensor.data
     if tensor.datatype == "BF16":  # the upper half of an FP32
-        halves = struct.unpack("<%dH" % (len(data) // 2), data)
+        halves = struct.unpack(f"<{len(data) // 2}H", data)
         return list(
-            struct.unpack("<%df" % len(halves), struct.pack("<%dI" % len(halves), *(h << 16 for h in halves)))
+            struct.unpack(f"<{len(halves)}f", struct.pack(f"<{len(halves)}I", *(h << 16 for h in halves)))
         )
     form = _FORMS[tensor.datatype]
-    return list(struct.unpack("<%d%s" % (len(data) // struct.calcsize("<" + form), form), data))
+    return list(struct.unpack(f"<{len(data) // struct.calcsize('<' + form)}{form}", data))

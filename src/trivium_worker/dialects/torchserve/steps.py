@@ -7,7 +7,7 @@ gone.
 """
 
 from collections import deque
-from typing import Any, Deque, Dict, List, Optional
+from typing import Any
 
 from trivium_worker.dialects.torchserve.answers import answer_of, elements_of, failure_of
 from trivium_worker.dialects.torchserve.handler import TorchServeAdapter, ends_request, id_of
@@ -19,7 +19,7 @@ from trivium_worker.wire.values import Failure, Item, Raw
 class _Running:
     """One request that has not ended. `row` is what its next step shows."""
 
-    def __init__(self, item: Item, row: Dict[str, Any], processor: Any) -> None:
+    def __init__(self, item: Item, row: dict[str, Any], processor: Any) -> None:
         self.item = item
         self.row = row
         self.processor = processor
@@ -34,8 +34,8 @@ class SteppingTorchServeAdapter(TorchServeAdapter):
     def __init__(self, setup: Setup, host: Host) -> None:
         super().__init__(setup, host)
         self.slots = int(setup.settings["slots"])
-        self._running: Dict[int, _Running] = {}
-        self._coming: "Deque[_Running]" = deque()  # in the order in which they may join
+        self._running: dict[int, _Running] = {}
+        self._coming: deque[_Running] = deque()  # in the order in which they may join
 
     def add(self, item: Item) -> None:
         """See `Adapter`."""
@@ -43,7 +43,7 @@ class SteppingTorchServeAdapter(TorchServeAdapter):
         self._coming.append(_Running(item, row, self.processor_of(item, headers)))
         item.payload = Raw([])  # the handler keeps what it needs
 
-    def step(self) -> Optional[Step]:
+    def step(self) -> Step | None:
         """Call the handler. What it raises is the end of every request that was in the call."""
         self._join()
         running = list(self._running.values())
@@ -62,7 +62,7 @@ class SteppingTorchServeAdapter(TorchServeAdapter):
             return Step(len(running))
         finally:
             self._items = []
-        for each, element, is_last in zip(running, elements, ends):
+        for each, element, is_last in zip(running, elements, ends, strict=False):
             self._answer(each, element, is_last)
         return Step(len(running), share=len(self._running) / self.slots)
 
@@ -86,15 +86,17 @@ class SteppingTorchServeAdapter(TorchServeAdapter):
         self._running.clear()
         self._coming.clear()
 
-    def _ends(self, elements: List[Any]) -> List[bool]:
+    def _ends(self, elements: list[Any]) -> list[bool]:
         """Return for each element whether it is the last of its request; without criteria all are."""
         criteria = self.context.stopping_criteria
         if not criteria:
             return [True] * len(elements)
         if len(criteria) != len(elements):
             raise Failure(
-                "Prediction failed: context.stopping_criteria has %d entries for %d requests; it must have one for "
-                "each, in order." % (len(criteria), len(elements)),
+                (
+                    f"Prediction failed: context.stopping_criteria has {len(criteria)} entries for "
+                    f"{len(elements)} requests; it must have one for each, in order."
+                ),
                 status=503,
             )
         return [ends_request(criteria[i], element) for i, element in enumerate(elements)]

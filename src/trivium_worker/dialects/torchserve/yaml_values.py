@@ -1,8 +1,9 @@
 """A model's configuration as its YAML had it: the way back from what `servers/torchserve/words/yaml_values` writes."""
 
 import base64
+from collections.abc import Callable
 from datetime import date, datetime
-from typing import Any, Callable, Dict
+from typing import Any
 
 MARK = "//yaml"
 
@@ -22,7 +23,7 @@ def _key(value: Any) -> Any:
     return tuple(_key(one) for one in value) if isinstance(value, list) else value
 
 
-_KINDS: Dict[str, Callable[[Any], Any]] = {
+_KINDS: dict[str, Callable[[Any], Any]] = {
     "pairs": lambda pairs: {_key(from_json(key)): from_json(one) for key, one in pairs},
     "set": lambda values: {_key(from_json(one)) for one in values},
     "float": float,

@@ -5,7 +5,7 @@ does.
 """
 
 import json
-from typing import Any, Dict
+from typing import Any
 
 from trivium_worker.dialects.triton.handler import check_numpy
 from trivium_worker.dialects.triton.loading import load_module
@@ -14,7 +14,7 @@ from trivium_worker.runtime.adapter import Host, Setup
 from trivium_worker.wire.values import Failure
 
 
-def complete(setup: Setup, host: Host) -> Dict[str, Any]:
+def complete(setup: Setup, host: Host) -> dict[str, Any]:
     """The configuration as the model leaves it, or as it is for one that has no such method. Raises Failure with what
     user code raised, or where it returned something else.
     """
@@ -34,8 +34,7 @@ def complete(setup: Setup, host: Host) -> Dict[str, Any]:
         raise Failure(reported(error).message, "load failed") from error
     if not isinstance(completed, ModelConfig):
         raise Failure(
-            "auto_complete_config function in model '%s' must return a valid pb.ModelConfig object."
-            % setup.model,
+            f"auto_complete_config function in model '{setup.model}' must return a valid pb.ModelConfig object.",
             "load failed",
         )
     return completed.as_dict()

@@ -8,7 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Coroutine
-from typing import Any, List, Optional
+from typing import Any
 
 from trivium_worker.dialects.triton.loading import load_module
 from trivium_worker.dialects.triton.loop import EventLoop
@@ -42,7 +42,7 @@ class TritonAdapter(Adapter):
             self._model = _WithoutExecute(self._file, self._model)
         BACKEND.is_serving = True
 
-    def run(self, items: List[Item]) -> List[Outcome]:
+    def run(self, items: list[Item]) -> list[Outcome]:
         """See `Adapter.run`. Where user code raises, all requests fail that it had not answered."""
         make_request = self._make_request
         requests = [make_request(item) for item in items]
@@ -72,10 +72,10 @@ class TritonAdapter(Adapter):
             if isinstance(said, Coroutine):
                 said = self._loop.result(said, (), ends=())
             if not isinstance(said, bool):
-                raise Failure("is_ready() must return a boolean value, found type '%s'." % type(said))
+                raise Failure(f"is_ready() must return a boolean value, found type '{type(said)}'.")
         except (Exception, SystemExit) as error:
             return reported(error).message
-        return "" if said else "Model '%s' is not ready (user-defined check failed)." % self._backend.instance
+        return "" if said else f"Model '{self._backend.instance}' is not ready (user-defined check failed)."
 
     def close(self) -> None:
         """Call `finalize`, if there is one; what it raises is printed."""
@@ -89,11 +89,11 @@ class TritonAdapter(Adapter):
                 reported(error)
         self._left_over.stop()
 
-    def _plain(self, items: List[Item], requests: List[Any], returned: List[Any]) -> Optional[List[Outcome]]:
+    def _plain(self, items: list[Item], requests: list[Any], returned: list[Any]) -> list[Outcome] | None:
         """The usual case: a response with tensors alone for every request. None where something is otherwise."""
-        outcomes: List[Outcome] = []
+        outcomes: list[Outcome] = []
         declared = self._backend.declared
-        for item, request, response in zip(items, requests, returned):
+        for item, request, response in zip(items, requests, returned, strict=False):
             if (
                 response.__class__ is not self._response
                 or request._sender is not None
@@ -106,33 +106,33 @@ class TritonAdapter(Adapter):
             request._is_answered = True
         return outcomes
 
-    def _all(self, requests: List[Any], returned: Any) -> List[Outcome]:
+    def _all(self, requests: list[Any], returned: Any) -> list[Outcome]:
         """Outcomes by every rule of sheet "triton", section 8.2. Raises Failure where one of them is broken."""
         if returned is None:
             returned = [None] * len(requests)
         elif self._backend.is_decoupled:
             raise Failure(
-                "Python model '%s' is using the decoupled mode and the execute function must return None."
-                % self._backend.instance
+                f"Python model '{self._backend.instance}' is using the decoupled mode and the execute "
+                "function must return None."
             )
         elif not isinstance(returned, list):
-            raise Failure("Expected a list in the execute return, found type '%s'." % type(returned))
+            raise Failure(f"Expected a list in the execute return, found type '{type(returned)}'.")
         elif len(returned) != len(requests):
             raise Failure(
-                "Number of InferenceResponse objects do not match the number of InferenceRequest objects. "
-                "InferenceRequest(s) size is:%d, and InferenceResponse(s) size is:%d\n"
-                % (len(requests), len(returned))
+                "Number of InferenceResponse objects do not match the number of InferenceRequest "
+                f"objects. InferenceRequest(s) size is:{len(requests)}, and InferenceResponse(s) size "
+                f"is:{len(returned)}\n"
             )
         for response in returned:
             if response is not None and not isinstance(response, self._response):
                 raise Failure(
-                    "Expected an 'InferenceResponse' object in the execute function return list, found type '%s'."
-                    % type(response)
+                    "Expected an 'InferenceResponse' object in the execute function return list, found "
+                    f"type '{type(response)}'."
                 )
-        for request, response in zip(requests, returned):
+        for request, response in zip(requests, returned, strict=False):
             if response is not None and request._sender is not None:
                 request._sender.admit(True, True, True)
-        return [self._one(request, response) for request, response in zip(requests, returned)]
+        return [self._one(request, response) for request, response in zip(requests, returned, strict=False)]
 
     def _one(self, request: Any, response: Any) -> Outcome:
         if request._wants_again:
@@ -150,7 +150,7 @@ class TritonAdapter(Adapter):
             return None
         return outcome
 
-    def _awaited(self, coroutine: Any, requests: List[Any], items: List[Item]) -> Any:
+    def _awaited(self, coroutine: Any, requests: list[Any], items: list[Item]) -> Any:
         """Return what the coroutine returns; that of a decoupled model goes on by itself."""
         if not self._backend.is_decoupled:
             return self._loop.result(coroutine, tuple(items))
@@ -175,8 +175,8 @@ class _WithoutExecute:
         self.finalize = getattr(model, "finalize", None)
         self.is_ready = getattr(model, "is_ready", None)
 
-    def execute(self, requests: List[Any]) -> Any:
-        raise Failure("Python model %s does not implement `execute` method." % self._file)
+    def execute(self, requests: list[Any]) -> Any:
+        raise Failure(f"Python model {self._file} does not implement `execute` method.")
 
 
 def _loaded(setup: Setup, config: str) -> Any:
@@ -211,7 +211,9 @@ def check_numpy() -> None:
         import numpy  # noqa: F401 - only whether it is there
     except ImportError as error:
         raise Failure(
-            "The interpreter %s has no numpy (%s), and a Triton model gets its tensors as numpy arrays. Install numpy "
-            "for that interpreter." % (sys.executable, error),
+            (
+                f"The interpreter {sys.executable} has no numpy ({error}), and a Triton model gets "
+                "its tensors as numpy arrays. Install numpy for that interpreter."
+            ),
             "load failed",
         ) from error

@@ -4,12 +4,12 @@ The version's folder and the model's folder go to the end of `sys.path`, as in t
 comes before what lies beside the model.
 """
 
-import importlib.util
 import os
 import sys
 import types
 from typing import Any
 
+from trivium_worker.dialects import run_file
 from trivium_worker.wire.values import Failure
 
 
@@ -25,12 +25,11 @@ def load_module(root: str, entry: str, version: str) -> Any:
     stem, suffix = os.path.splitext(os.path.basename(entry))
     if suffix != ".py" or not os.path.isfile(path):
         raise Failure(
-            "%s is no Python file; expected model.py, or what default_model_filename names, with .py at its end."
-            % path,
+            f"{path} is no Python file; expected model.py, or what default_model_filename names, with .py at its end.",
             "load failed",
         )
     package = _package(version, folder)
-    module = _run("%s.%s" % (version, stem), path)
+    module = run_file(path, f"{version}.{stem}")
     setattr(package, stem, module)
     return module
 
@@ -38,22 +37,8 @@ def load_module(root: str, entry: str, version: str) -> Any:
 def _package(name: str, folder: str) -> Any:
     init = os.path.join(folder, "__init__.py")
     if os.path.isfile(init):
-        return _run(name, init, [folder])
+        return run_file(init, name, [folder])
     package: Any = types.ModuleType(name)
     package.__path__ = [folder]
     sys.modules[name] = package
     return package
-
-
-def _run(name: str, path: str, search: Any = None) -> Any:
-    spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=search)
-    assert spec is not None, "a file that ends with .py has no loader"
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module

@@ -4,7 +4,8 @@ It runs on between batches, so that what a model started goes on. Few models nee
 """
 
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Optional, Tuple, Type
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from trivium_worker.dialects.triton.texts import reported
 from trivium_worker.runtime.faults import ENDS_PROCESS
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
     import asyncio
     from concurrent.futures import Future
 
-Items = Tuple[Item, ...]
-Kinds = Tuple[Type[BaseException], ...]
+Items = tuple[Item, ...]
+Kinds = tuple[type[BaseException], ...]
 
 
 class EventLoop:
@@ -24,8 +25,8 @@ class EventLoop:
 
     def __init__(self) -> None:
         self._making = threading.Lock()
-        self._loop: "Optional[asyncio.AbstractEventLoop]" = None
-        self._thread: Optional[threading.Thread] = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
 
     def result(self, coroutine: Any, items: Items, ends: Kinds = ENDS_PROCESS) -> Any:
         """Run it and wait. Raises a Failure, which the log has, for what it raises; errors of the kinds `ends` as they

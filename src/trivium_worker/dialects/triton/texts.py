@@ -34,13 +34,13 @@ def _text(error: BaseException) -> str:
     """The text. A Failure speaks for itself."""
     if isinstance(error, Failure):
         return error.message
-    text = "%s: %s" % (type(error).__name__, error)
+    text = f"{type(error).__name__}: {error}"
     frames = []
     trace: Any = error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
         if not code.co_filename.startswith((_OURS, "<frozen importlib")):
-            frames.append("  %s(%d): %s\n" % (code.co_filename, trace.tb_lineno, code.co_name))
+            frames.append(f"  {code.co_filename}({trace.tb_lineno}): {code.co_name}\n")
         trace = trace.tb_next
     return text + "\n\nAt:\n" + "".join(reversed(frames)) if frames else text
 

@@ -4,7 +4,7 @@ Classes come from `c_python_backend_utils`; here are the functions and constants
 """
 
 import struct
-from typing import Any, Dict, List, Optional
+from typing import Any
 
 import numpy as np
 from c_python_backend_utils import (
@@ -37,7 +37,7 @@ TRITONSERVER_RESPONSE_COMPLETE_FINAL = 1
 TRITONSERVER_REQUEST_RELEASE_ALL = 1
 TRITONSERVER_REQUEST_RELEASE_RESCHEDULE = 2
 
-TRITON_STRING_TO_NUMPY: Dict[str, Any] = {
+TRITON_STRING_TO_NUMPY: dict[str, Any] = {
     "TYPE_BOOL": bool,
     "TYPE_UINT8": np.uint8,
     "TYPE_UINT16": np.uint16,
@@ -53,7 +53,7 @@ TRITON_STRING_TO_NUMPY: Dict[str, Any] = {
     "TYPE_STRING": np.object_,
 }
 
-_BY_NUMBER: Dict[int, Any] = {**dict(enumerate(TRITON_STRING_TO_NUMPY.values(), start=1)), 1: np.bool_}
+_BY_NUMBER: dict[int, Any] = {**dict(enumerate(TRITON_STRING_TO_NUMPY.values(), start=1)), 1: np.bool_}
 _LENGTH = struct.Struct("<I")
 
 __all__ = [
@@ -97,7 +97,7 @@ __all__ = [
 ]
 
 
-def get_input_tensor_by_name(inference_request: InferenceRequest, name: str) -> Optional[Tensor]:
+def get_input_tensor_by_name(inference_request: InferenceRequest, name: str) -> Tensor | None:
     """The request's input of that name, or None."""
     for tensor in inference_request.inputs():
         if tensor._name == name:
@@ -105,7 +105,7 @@ def get_input_tensor_by_name(inference_request: InferenceRequest, name: str) -> 
     return None
 
 
-def get_output_tensor_by_name(inference_response: InferenceResponse, name: str) -> Optional[Tensor]:
+def get_output_tensor_by_name(inference_response: InferenceResponse, name: str) -> Tensor | None:
     """The response's output of that name, or None."""
     for tensor in inference_response.output_tensors():
         if tensor._name == name:
@@ -113,17 +113,17 @@ def get_output_tensor_by_name(inference_response: InferenceResponse, name: str) 
     return None
 
 
-def get_input_config_by_name(model_config: Dict[str, Any], name: str) -> Optional[Dict[str, Any]]:
+def get_input_config_by_name(model_config: dict[str, Any], name: str) -> dict[str, Any] | None:
     """The configuration of an input, or None."""
     return _config_by_name(model_config.get("input", ()), name)
 
 
-def get_output_config_by_name(model_config: Dict[str, Any], name: str) -> Optional[Dict[str, Any]]:
+def get_output_config_by_name(model_config: dict[str, Any], name: str) -> dict[str, Any] | None:
     """The configuration of an output, or None."""
     return _config_by_name(model_config.get("output", ()), name)
 
 
-def using_decoupled_model_transaction_policy(model_config: Dict[str, Any]) -> bool:
+def using_decoupled_model_transaction_policy(model_config: dict[str, Any]) -> bool:
     """Is the model configured to send any number of responses?"""
     return bool(model_config.get("model_transaction_policy", {}).get("decoupled", False))
 
@@ -138,7 +138,7 @@ def triton_to_numpy_type(data_type: int) -> Any:
     return _BY_NUMBER.get(data_type)
 
 
-def numpy_to_triton_type(data_type: Any) -> Optional[int]:
+def numpy_to_triton_type(data_type: Any) -> int | None:
     """The number of a datatype for numpy's type or dtype, or None."""
     try:
         dtype = np.dtype(data_type)
@@ -157,7 +157,7 @@ def serialize_byte_tensor(input_tensor: Any) -> Any:
         return ()
     if input_tensor.dtype.kind not in "OS":
         return None
-    pieces: List[bytes] = []
+    pieces: list[bytes] = []
     for element in input_tensor.ravel().tolist():
         data = element if isinstance(element, bytes) else str(element).encode("utf-8")
         pieces += (_LENGTH.pack(len(data)), data)
@@ -180,5 +180,5 @@ def deserialize_bytes_tensor(encoded_tensor: Any) -> Any:
     return array
 
 
-def _config_by_name(tensors: Any, name: str) -> Optional[Dict[str, Any]]:
+def _config_by_name(tensors: Any, name: str) -> dict[str, Any] | None:
     return next((tensor for tensor in tensors if tensor["name"] == name), None)

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from trivium_worker.runtime.adapter import Call
 from trivium_worker.runtime.upward import RECEIPT, WireHost
 from trivium_worker.wire import frames
 from trivium_worker.wire.frames import AnswerTexts, Texts
@@ -32,7 +33,7 @@ class Desk:
 
     def call(self, number=5, **fields):
         parent = SimpleNamespace(number=number, is_cancelled=False) if number else None
-        return self.host.call(parent, "m", "", X, **fields)
+        return self.host.call(parent, Call("m", "", X, **fields))
 
     def reply(self, number, outcome, flags=frames.FINAL, parameters=None):
         pieces = []
@@ -72,7 +73,7 @@ def test_a_call_leaves_at_once_and_says_everything(desk):
 
 
 def test_raw_bodies_and_callers_without_a_request(desk):
-    desk.host.call(None, "m", "2", Raw([Part(b"body", "text/plain")]))
+    desk.host.call(None, Call("m", "2", Raw([Part(b"body", "text/plain")])))
     _, _, told, data = read_call(desk.sent[0][1])
     assert (told["parent"], told["version"], data) == (0, "2", b"body")
     assert told["raw"]["parts"] == [["", "text/plain", "", 4]]
@@ -147,7 +148,7 @@ def test_the_end_of_its_request_ends_it(desk):
     assert not next(mine).final
     cancelled = SimpleNamespace(number=5, is_cancelled=True)
     errors = []
-    for attempt in (lambda: next(mine), lambda: desk.host.call(cancelled, "m", "", X)):
+    for attempt in (lambda: next(mine), lambda: desk.host.call(cancelled, Call("m", "", X))):
         with pytest.raises(Failure) as caught:
             attempt()
         errors.append(caught.value)

@@ -35,7 +35,7 @@ def interpreter(words: Sequence[str]) -> str:
     found = shutil.which(entry.value.strip())
     if found is None:
         raise click.ClickException(
-            f"{path}:{entry.line}: {_KEY}={entry.value}: expected a Python 3.8 or newer that may be run. Name one, or "
+            f"{path}:{entry.line}: {_KEY}={entry.value}: expected a Python 3.10 or newer that may be run. Name one, or "
             "remove the line for Trivium's own."
         )
     return found

@@ -238,7 +238,7 @@ class Translation:
             environment.setdefault("OMP_NUM_THREADS", str(self._rules.threads))
         if python.value and shutil.which(python.value, path=environment.get("PATH")) is None:
             found = f"{python.value}, which is not there or may not be run"
-            hint = "Give the path of a Python 3.8 or newer, or leave it out for the server's own."
+            hint = "Give the path of a Python 3.10 or newer, or leave it out for the server's own."
             settings.fault(python.origin.key, found, "an interpreter", hint)
         self._rule("serving.properties", "handler.settings", "handler.environment")
         self._rule("the model directory", "handler.path", "handler.directory")

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from typing import Any, Optional
+from typing import Any
 
 from djl_python.inputs import Input
 from djl_python.outputs import Output
@@ -11,7 +11,7 @@ _COLUMNS = ("question", "context", "inputs")
 
 
 def decode(
-    inputs: Input, content_type: Optional[str], key: Optional[str] = None, require_csv_headers: bool = True
+    inputs: Input, content_type: str | None, key: str | None = None, require_csv_headers: bool = True
 ) -> Any:
     """Return the contents of a request: JSON as it is, anything else as `{"inputs": value}`. ValueError if
     malformed.
@@ -35,7 +35,7 @@ def decode(
     return {"inputs": inputs.get_as_bytes(key)}
 
 
-def encode(outputs: Output, prediction: Any, content_type: Optional[str], key: Optional[str] = None) -> None:
+def encode(outputs: Output, prediction: Any, content_type: str | None, key: str | None = None) -> None:
     """Add a prediction in the form asked for, with its content type: JSON (also if nothing was asked for), csv, npz,
     else an NDList.
     """

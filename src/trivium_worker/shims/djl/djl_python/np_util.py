@@ -1,7 +1,7 @@
 """Numpy arrays as an NDList, DJL's binary form, and back."""
 
 import io
-from typing import Any, List
+from typing import Any
 
 from trivium_worker.dialects.djl import ndlist
 from trivium_worker.wire.values import Buffer, Tensor
@@ -31,7 +31,7 @@ def to_nd_list(np_list: Any) -> bytearray:
     return ndlist.write([_tensor(array) for array in arrays])
 
 
-def from_nd_list(encoded: Buffer) -> List[Any]:
+def from_nd_list(encoded: Buffer) -> list[Any]:
     """Return the arrays of an NDList, writable, or of an npz archive. ValueError where it is neither, or has a
     datatype that numpy does not know.
     """
@@ -45,14 +45,14 @@ def from_nd_list(encoded: Buffer) -> List[Any]:
             arrays.append(numpy.array(framed.texts, dtype=str).reshape(framed.shape))
             continue
         if framed.word not in _CODES:
-            raise ValueError("numpy has no datatype for the NDList's %s; send FLOAT32" % framed.word)
+            raise ValueError(f"numpy has no datatype for the NDList's {framed.word}; send FLOAT32")
         code = numpy.dtype(_CODES[framed.word])
         flat = numpy.frombuffer(framed.data, framed.order + _CODES[framed.word])
         arrays.append(flat.astype(code).reshape(framed.shape))
     return arrays
 
 
-def from_npz(encoded: Buffer) -> List[Any]:
+def from_npz(encoded: Buffer) -> list[Any]:
     """Return the arrays of an npz archive. Pickled objects are a ValueError."""
     import numpy
 

@@ -8,7 +8,8 @@ import json
 import struct
 import sys
 import traceback
-from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Tuple, Union
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from djl_python.pair_list import PairList
 
@@ -43,16 +44,16 @@ class Output:
     def __init__(self, code: int = 200, message: str = "OK") -> None:
         self.code = code
         self.message = message
-        self.properties: Dict[str, Any] = {}
+        self.properties: dict[str, Any] = {}
         self.content = PairList()
-        self.stream_content: Optional[Iterable[Any]] = None
-        self.stream_output_formatter: Optional[Callable[[Any], Any]] = None
-        self.finalize_function: Optional[Callable[..., Any]] = None
-        self.finalize_args: Optional[Tuple[Any, ...]] = None
+        self.stream_content: Iterable[Any] | None = None
+        self.stream_output_formatter: Callable[[Any], Any] | None = None
+        self.finalize_function: Callable[..., Any] | None = None
+        self.finalize_args: tuple[Any, ...] | None = None
 
     def __str__(self) -> str:
-        pairs = zip(self.content.get_keys(), self.content.get_values())
-        content = {key: "type: %s" % type(value) for key, value in pairs}
+        pairs = zip(self.content.get_keys(), self.content.get_values(), strict=False)
+        content = {key: f"type: {type(value)}" for key, value in pairs}
         shown = {"code": self.code, "message": self.message, "properties": self.properties}
         return json.dumps(dict(shown, content=content), indent=2)
 
@@ -71,7 +72,7 @@ class Output:
         self.properties[key] = val
         return self
 
-    def get_properties(self) -> Dict[str, Any]:
+    def get_properties(self) -> dict[str, Any]:
         """All headers."""
         return self.properties
 
@@ -92,10 +93,10 @@ class Output:
         self.stream_content = None
         return self.add_as_json({"code": code, "message": message, "error": error})
 
-    def add(self, value: Any, key: Optional[str] = None, batch_index: Optional[int] = None) -> "Output":
+    def add(self, value: Any, key: str | None = None, batch_index: int | None = None) -> "Output":
         """Content: bytes as they are, text as UTF-8, anything else as JSON. `batch_index` says whose it is."""
         if type(value) is str:  # of a class of the user's, like an Enum of texts, JSON is sent
-            data: Union[bytes, bytearray, memoryview] = value.encode("utf-8")
+            data: bytes | bytearray | memoryview = value.encode("utf-8")
         elif type(value) in (bytes, bytearray, memoryview):
             data = value
         else:
@@ -103,21 +104,17 @@ class Output:
         self.content.add(_key(key, batch_index), data)
         return self
 
-    def add_as_json(self, val: Any, key: Optional[str] = None, batch_index: Optional[int] = None) -> "Output":
+    def add_as_json(self, val: Any, key: str | None = None, batch_index: int | None = None) -> "Output":
         """Content as JSON, whatever it is."""
         return self.add(as_json(val), key, batch_index)
 
-    def add_as_numpy(
-        self, np_list: Any, key: Optional[str] = None, batch_index: Optional[int] = None
-    ) -> "Output":
+    def add_as_numpy(self, np_list: Any, key: str | None = None, batch_index: int | None = None) -> "Output":
         """One numpy array or a list of them, as an NDList."""
         from djl_python.np_util import to_nd_list
 
         return self.add(to_nd_list(np_list), key, batch_index)
 
-    def add_as_npz(
-        self, np_list: Any, key: Optional[str] = None, batch_index: Optional[int] = None
-    ) -> "Output":
+    def add_as_npz(self, np_list: Any, key: str | None = None, batch_index: int | None = None) -> "Output":
         """One numpy array or a list of them, as an npz archive."""
         from djl_python.np_util import to_npz
 
@@ -126,7 +123,7 @@ class Output:
     def add_stream_content(
         self,
         stream_content: Iterable[Any],
-        output_formatter: Optional[Callable[[Any], Any]] = default_stream_formatter,
+        output_formatter: Callable[[Any], Any] | None = default_stream_formatter,
     ) -> "Output":
         """Send what the iterator yields piece by piece. Without a formatter text and bytes go as they are, anything
         else as JSON.
@@ -156,7 +153,7 @@ class Output:
             return None
 
     @staticmethod
-    def binary_encode(data: Mapping[Optional[str], Any]) -> bytearray:
+    def binary_encode(data: Mapping[str | None, Any]) -> bytearray:
         """Texts by name, in the framing of an item of continuous batching."""
         made = bytearray(struct.pack(">h", len(data)))
         for key, value in data.items():
@@ -165,14 +162,14 @@ class Output:
         return made
 
     @staticmethod
-    def write_utf8(msg: bytearray, val: Optional[str]) -> None:
+    def write_utf8(msg: bytearray, val: str | None) -> None:
         """Put a text with its length in front, or the length -1 for None, behind what is there."""
         encoded = b"" if val is None else val.encode("utf-8")
         msg += _SIZE.pack(-1 if val is None else len(encoded)) + encoded
 
 
-def _key(key: Any, batch_index: Optional[int]) -> Optional[str]:
+def _key(key: Any, batch_index: int | None) -> str | None:
     if key is not None and not isinstance(key, str):
-        sys.stderr.write("the key %r of an Output is no text and is taken as %r\n" % (key, str(key)))
+        sys.stderr.write(f"the key {key!r} of an Output is no text and is taken as {str(key)!r}\n")
         key = str(key)
-    return key if batch_index is None else "batch_%s.%s" % (batch_index, key or "")
+    return key if batch_index is None else f"batch_{batch_index}.{key or ''}"

@@ -1,8 +1,9 @@
 """An ordered list of keys with values, keys repeated or absent: the content of a request or an answer."""
 
-from typing import Any, Dict, Iterable, List, Optional, Tuple
+from collections.abc import Iterable
+from typing import Any
 
-Key = Optional[str]
+Key = str | None
 
 
 class PairList:
@@ -10,13 +11,13 @@ class PairList:
 
     def __init__(
         self,
-        keys: Optional[List[Key]] = None,
-        values: Optional[List[Any]] = None,
-        pair_list: Optional[Iterable[Tuple[Key, Any]]] = None,
-        pair_map: Optional[Dict[Key, Any]] = None,
+        keys: list[Key] | None = None,
+        values: list[Any] | None = None,
+        pair_list: Iterable[tuple[Key, Any]] | None = None,
+        pair_map: dict[Key, Any] | None = None,
     ) -> None:
-        self.keys: List[Key] = []
-        self.values: List[Any] = []
+        self.keys: list[Key] = []
+        self.values: list[Any] = []
         if keys and values:
             if len(keys) != len(values):
                 raise ValueError("key value size mismatch.")
@@ -30,8 +31,8 @@ class PairList:
         self,
         key: Key = None,
         value: Any = None,
-        index: Optional[int] = None,
-        pair: Optional[Tuple[Key, Any]] = None,
+        index: int | None = None,
+        pair: tuple[Key, Any] | None = None,
     ) -> None:
         """Put a key and a value at the end, or in front of that at `index`; without a value a pair at the end."""
         if index is not None and value is not None:
@@ -80,10 +81,10 @@ class PairList:
         """The value of the pair at `index`; IndexError."""
         return self.values[index]
 
-    def get_keys(self) -> List[Key]:
+    def get_keys(self) -> list[Key]:
         """All keys, in order."""
         return self.keys
 
-    def get_values(self) -> List[Any]:
+    def get_values(self) -> list[Any]:
         """All values, in order."""
         return self.values

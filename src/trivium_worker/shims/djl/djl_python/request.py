@@ -5,7 +5,7 @@ a function that gets the output with its next token.
 """
 
 import json
-from typing import Any, Dict, List, Optional, Union
+from typing import Any
 
 from djl_python.request_io import TextGenerationOutput, TextInput, Token
 
@@ -20,9 +20,9 @@ class Request:
         self,
         request_input: Any = None,
         input_text: Any = None,
-        parameters: Optional[Dict[str, Any]] = None,
+        parameters: dict[str, Any] | None = None,
         details: bool = False,
-        input_ids: Optional[List[int]] = None,
+        input_ids: list[int] | None = None,
         adapter: Any = None,
         output_formatter: Any = None,
     ) -> None:
@@ -51,20 +51,18 @@ class Request:
         self._formatter = _formatter_of(request_input)
 
     def __repr__(self) -> str:
-        return "<Request id: %s Input %s Parameters %s Finished %s>" % (
-            self.id,
-            self.input_text,
-            self.parameters,
-            self.last_token,
+        return (
+            f"<Request id: {self.id} Input {self.input_text} Parameters {self.parameters} "
+            f"Finished {self.last_token}>"
         )
 
     def set_next_token(
         self,
-        next_token: Union[Token, str],
+        next_token: Token | str,
         *more: Any,
         last_token: bool = False,
-        finish_reason: Optional[str] = None,
-        prompt_tokens_details: Optional[List[Token]] = None,
+        finish_reason: str | None = None,
+        prompt_tokens_details: list[Token] | None = None,
     ) -> None:
         """Add a token; `more` is whether it is the last, and why, behind an output formatter where one is given."""
         rest = [one for one in more if not (one is None or callable(one))]
@@ -116,20 +114,20 @@ class Request:
 
     def _line(self, token: Token, is_last: bool) -> str:
         told = token.as_tgi_dict() if self.request_input.tgi_compat else token.as_dict()
-        line: Dict[str, Any] = {"token": told}
+        line: dict[str, Any] = {"token": told}
         if is_last:
             line.update(self._whole(with_tokens=False))
         return _text(line) + "\n"
 
-    def _whole(self, with_tokens: bool = True) -> Dict[str, Any]:
+    def _whole(self, with_tokens: bool = True) -> dict[str, Any]:
         sequence = self.request_output.sequences[0]
         if sequence.finish_reason == "error":
-            whole: Dict[str, Any] = {"generated_text": None, "error": self.error, "code": 400}
+            whole: dict[str, Any] = {"generated_text": None, "error": self.error, "code": 400}
         else:
             prompt = self.input_text if self.request_input.parameters.get("return_full_text") else ""
             whole = {"generated_text": prompt + "".join(token.text for token in sequence.tokens)}
         if self.request_input.parameters.get("details"):
-            details: Dict[str, Any] = {
+            details: dict[str, Any] = {
                 "finish_reason": sequence.finish_reason,
                 "generated_tokens": len(sequence.tokens),
                 "inputs": self.input_text,
@@ -147,9 +145,9 @@ def _formatter_of(given: TextInput) -> Any:
     if asked is None:
         return "jsonlines" if given.parameters.get("stream") else "json"
     raise ValueError(
-        "the output_formatter %r is not supported; expected json, jsonlines or a function" % (asked,)
+        f"the output_formatter {asked!r} is not supported; expected json, jsonlines or a function"
     )
 
 
-def _text(told: Dict[str, Any]) -> str:
+def _text(told: dict[str, Any]) -> str:
     return json.dumps(told, ensure_ascii=False)

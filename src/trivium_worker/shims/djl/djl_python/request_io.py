@@ -3,8 +3,9 @@
 Source: spec sheet `djl`, section 11.3 and 11.6.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Optional, Tuple, Union
+from typing import Any
 
 
 class Token:
@@ -14,29 +15,29 @@ class Token:
         self,
         id: int,
         text: str,
-        log_prob: Optional[float] = None,
-        special_token: Optional[bool] = None,
-        error_msg: Optional[str] = None,
+        log_prob: float | None = None,
+        special_token: bool | None = None,
+        error_msg: str | None = None,
     ) -> None:
         self.id = id
         self.text = text
         self.log_prob = log_prob
         self.special_token = special_token
         self.error_msg = error_msg
-        self.request_id: Optional[int] = None
+        self.request_id: int | None = None
 
-    def as_dict(self) -> Dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """Return what an answer tells of it."""
-        told: Dict[str, Any] = {"id": self.id, "text": self.text, "log_prob": self.log_prob}
+        told: dict[str, Any] = {"id": self.id, "text": self.text, "log_prob": self.log_prob}
         if self.special_token:
             told["special_token"] = self.special_token
         if self.error_msg:
             told["error_msg"] = self.error_msg
         return told
 
-    def as_tgi_dict(self) -> Dict[str, Any]:
+    def as_tgi_dict(self) -> dict[str, Any]:
         """Return the same in the words of Text Generation Inference."""
-        told: Dict[str, Any] = {"id": self.id, "text": self.text, "logprob": self.log_prob}
+        told: dict[str, Any] = {"id": self.id, "text": self.text, "logprob": self.log_prob}
         if self.special_token:
             told["special"] = self.special_token
         return told
@@ -46,10 +47,10 @@ class Token:
 class Sequence:
     """The tokens of one sequence, which are read one after the other."""
 
-    tokens: List[Token] = field(default_factory=list)
+    tokens: list[Token] = field(default_factory=list)
     cumulative_log_prob: float = 0.0
-    finish_reason: Optional[str] = None
-    last_token_index: Optional[int] = None
+    finish_reason: str | None = None
+    last_token_index: int | None = None
     position: int = 0
 
     def set_next_token(self, token: Token, is_last_token: bool = False) -> None:
@@ -62,7 +63,7 @@ class Sequence:
         """Is there one that has not been read?"""
         return self.position < len(self.tokens)
 
-    def get_next_token(self) -> Tuple[Optional[Token], bool, bool]:
+    def get_next_token(self) -> tuple[Token | None, bool, bool]:
         """Return the next one, whether it is the first and whether it is the last."""
         if not self.has_next_token():
             return None, False, False
@@ -76,9 +77,9 @@ class RequestInput:
     """Holds the fields of every request."""
 
     request_id: int
-    output_formatter: Union[Callable[..., Any], str, None] = None
-    parameters: Dict[str, Any] = field(default_factory=dict)
-    server_parameters: Dict[str, Any] = field(default_factory=dict)
+    output_formatter: Callable[..., Any] | str | None = None
+    parameters: dict[str, Any] = field(default_factory=dict)
+    server_parameters: dict[str, Any] = field(default_factory=dict)
     tgi_compat: bool = False
 
 
@@ -87,7 +88,7 @@ class TextInput(RequestInput):
     """A text to be continued."""
 
     input_text: Any = None
-    input_ids: List[int] = field(default_factory=list)
+    input_ids: list[int] = field(default_factory=list)
     adapters: Any = None
     tokenizer: Any = None
     found_adapters: bool = False
@@ -110,17 +111,17 @@ class RequestOutput:
 class TextGenerationOutput(RequestOutput):
     """Generated sequences by index."""
 
-    sequences: Dict[int, Sequence] = field(default_factory=lambda: {0: Sequence()})
+    sequences: dict[int, Sequence] = field(default_factory=lambda: {0: Sequence()})
     best_sequence_index: int = 0
-    prompt_tokens_details: List[Token] = field(default_factory=list)
-    other_sequences_indices: List[int] = field(default_factory=list)
+    prompt_tokens_details: list[Token] = field(default_factory=list)
+    other_sequences_indices: list[int] = field(default_factory=list)
 
     def set_next_token(
         self,
         token: Token,
         sequence_index: int = 0,
         is_last_token: bool = False,
-        finish_reason: Optional[str] = None,
+        finish_reason: str | None = None,
     ) -> None:
         """Add a token to one sequence."""
         sequence = self.sequences.setdefault(sequence_index, Sequence())

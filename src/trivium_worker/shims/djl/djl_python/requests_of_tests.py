@@ -1,7 +1,8 @@
 """Requests as a test makes them, and the contents of answers; `test_model` has them under DJL's names."""
 
 import os
-from typing import Any, Dict, List, Optional, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from djl_python.inputs import Input, Properties
 from djl_python.outputs import Output, as_json
@@ -22,7 +23,7 @@ _TYPES = {
 }
 
 
-def create_request(input_files: Sequence[str], parameters: Optional[Sequence[str]]) -> Input:
+def create_request(input_files: Sequence[str], parameters: Sequence[str] | None) -> Input:
     """Return a request with contents from files, each `path` or `key=path`, and properties, each `key=value`.
 
     What is no file is text, or JSON where it has braces around it.
@@ -31,7 +32,7 @@ def create_request(input_files: Sequence[str], parameters: Optional[Sequence[str
     for parameter in parameters or ():
         pair = parameter.split("=")
         if len(pair) != 2:
-            raise ValueError("Invalid model parameter: %s" % parameter)
+            raise ValueError(f"Invalid model parameter: {parameter}")
         request.properties[pair[0]] = pair[1]
     body = None
     for given in input_files:
@@ -54,24 +55,24 @@ def create_request(input_files: Sequence[str], parameters: Optional[Sequence[str
     return request
 
 
-def create_json_request(json_data: Any, key: Optional[str] = None) -> Input:
+def create_json_request(json_data: Any, key: str | None = None) -> Input:
     """Return a request whose body is JSON."""
     return _request(_JSON, key, as_json(json_data).encode("utf-8"))
 
 
-def create_text_request(text: str, key: Optional[str] = None) -> Input:
+def create_text_request(text: str, key: str | None = None) -> Input:
     """Return a request whose body is text."""
     return _request(_TEXT, key, text.encode("utf-8"))
 
 
-def create_numpy_request(list: Any, key: Optional[str] = None) -> Input:
+def create_numpy_request(list: Any, key: str | None = None) -> Input:
     """Return a request whose body is an NDList of numpy arrays."""
     from djl_python.np_util import to_nd_list
 
     return _request(_NDLIST, key, to_nd_list(list))
 
 
-def create_npz_request(list: Any, key: Optional[str] = None) -> Input:
+def create_npz_request(list: Any, key: str | None = None) -> Input:
     """Return a request whose body is an npz archive of numpy arrays."""
     from djl_python.np_util import to_npz
 
@@ -80,18 +81,18 @@ def create_npz_request(list: Any, key: Optional[str] = None) -> Input:
 
 def create_concurrent_batch_request(
     inputs: Sequence[Any],
-    properties: Optional[Sequence[Dict[str, Any]]] = None,
-    serving_properties: Optional[Dict[str, Any]] = None,
+    properties: Sequence[dict[str, Any]] | None = None,
+    serving_properties: dict[str, Any] | None = None,
 ) -> Input:
     """Return a batch: a request per item of `inputs`, its body that item as JSON, with the properties at its place."""
     request = Input()
     request.properties.update(serving_properties or {})
     for index, own in enumerate(properties or ()):
         for key, value in own.items():
-            request.properties["batch_%03d_%s" % (index, key)] = value
+            request.properties[f"batch_{index:03d}_{key}"] = value
     request.content = PairList()
     for index, data in enumerate(inputs):
-        request.content.add("batch_%03d_data" % index, as_json(data).encode("utf-8"))
+        request.content.add(f"batch_{index:03d}_data", as_json(data).encode("utf-8"))
     request.function_name = request.properties.get("handler", "handle")
     request.properties["batch_size"] = len(inputs)  # type: ignore[assignment]
     return request
@@ -105,29 +106,29 @@ def extract_output_as_input(outputs: Output) -> Input:
     return inputs
 
 
-def extract_output_as_bytes(outputs: Output, key: Optional[str] = None) -> Any:
+def extract_output_as_bytes(outputs: Output, key: str | None = None) -> Any:
     """Return an answer's content `key`, without one `data` or else the first."""
     return extract_output_as_input(outputs).get_as_bytes(key)
 
 
-def extract_output_as_string(outputs: Output, key: Optional[str] = None) -> Any:
+def extract_output_as_string(outputs: Output, key: str | None = None) -> Any:
     """Return it as text."""
     return extract_output_as_input(outputs).get_as_string(key)
 
 
-def extract_output_as_numpy(outputs: Output, key: Optional[str] = None) -> List[Any]:
+def extract_output_as_numpy(outputs: Output, key: str | None = None) -> list[Any]:
     """Return it as the arrays of an NDList."""
-    arrays: List[Any] = extract_output_as_input(outputs).get_as_numpy(key)
+    arrays: list[Any] = extract_output_as_input(outputs).get_as_numpy(key)
     return arrays
 
 
-def extract_output_as_npz(outputs: Output, key: Optional[str] = None) -> List[Any]:
+def extract_output_as_npz(outputs: Output, key: str | None = None) -> list[Any]:
     """Return it as the arrays of an npz archive."""
-    arrays: List[Any] = extract_output_as_input(outputs).get_as_npz(key)
+    arrays: list[Any] = extract_output_as_input(outputs).get_as_npz(key)
     return arrays
 
 
-def _request(kind: str = "", key: Optional[str] = None, body: Any = None) -> Input:
+def _request(kind: str = "", key: str | None = None, body: Any = None) -> Input:
     request = Input()
     request.properties["device_id"] = "-1"
     if kind:

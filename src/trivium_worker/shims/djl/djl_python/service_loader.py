@@ -6,8 +6,9 @@ The worker itself loads its handler by `trivium_worker.dialects.djl.entry`, whos
 import hashlib
 import importlib
 import os
+from collections.abc import Callable
 from types import ModuleType
-from typing import Any, Callable, Optional
+from typing import Any
 
 from trivium_worker.dialects.djl.entry import load_file
 
@@ -15,7 +16,7 @@ from trivium_worker.dialects.djl.entry import load_file
 class ModelService:
     """A module that holds handlers, and the folder of its model."""
 
-    def __init__(self, module: ModuleType, model_dir: Optional[str]) -> None:
+    def __init__(self, module: ModuleType, model_dir: str | None) -> None:
         self.module = module
         self.model_dir = model_dir
 
@@ -31,7 +32,7 @@ class ModelService:
 
 
 def load_model_service(
-    model_dir: str, entry_point: str, device_id: Any, namespace: Optional[str] = None
+    model_dir: str, entry_point: str, device_id: Any, namespace: str | None = None
 ) -> ModelService:
     """Load a module by its name, or a file of the model's folder or at an absolute path, where it ends in `.py`.
 
@@ -39,14 +40,14 @@ def load_model_service(
     """
     if os.path.exists(os.path.join(model_dir, "MAR-INF", "MANIFEST.json")):
         raise NotImplementedError(
-            "%s is a TorchServe archive, which djl_python.service_loader does not load. Serve it as it is: "
-            "trivium serve %s" % (model_dir, model_dir)
+            f"{model_dir} is a TorchServe archive, which djl_python.service_loader does not load. Serve it as it is: "
+            f"trivium serve {model_dir}"
         )
     if not (os.path.isabs(entry_point) or entry_point.endswith(".py")):
         return ModelService(importlib.import_module(entry_point), model_dir)
     path = os.path.join(model_dir, entry_point)
     if not os.path.exists(path):
-        raise ValueError("entry-point file not found %s." % path)
+        raise ValueError(f"entry-point file not found {path}.")
     return ModelService(load_file(path, _module_name(path, namespace)), model_dir)
 
 
@@ -60,7 +61,7 @@ def is_valid_dir(dir_path: str) -> bool:
     return os.path.exists(os.path.dirname(dir_path))
 
 
-def find_decorated_function(module: Any, decorator_attribute: str) -> Optional[Callable[..., Any]]:
+def find_decorated_function(module: Any, decorator_attribute: str) -> Callable[..., Any] | None:
     """Return the first function, in the order of the alphabet, that has an attribute that is true; or None."""
     for name in dir(module):
         found = getattr(module, name)
@@ -71,8 +72,8 @@ def find_decorated_function(module: Any, decorator_attribute: str) -> Optional[C
 
 
 def get_annotated_function(
-    model_dir: str, decorator_attribute: str, namespace: Optional[str] = None
-) -> Optional[Callable[..., Any]]:
+    model_dir: str, decorator_attribute: str, namespace: str | None = None
+) -> Callable[..., Any] | None:
     """Return such a function of the folder's `model.py`; None without the file, or where it raises ValueError."""
     try:
         service = load_model_service(model_dir, "model.py", -1, namespace)
@@ -81,7 +82,7 @@ def get_annotated_function(
     return find_decorated_function(service.module, decorator_attribute)
 
 
-def _module_name(path: str, namespace: Optional[str]) -> str:
+def _module_name(path: str, namespace: str | None) -> str:
     if namespace:
         return "ns_" + namespace.replace("-", "_").replace(".", "_")
     return "model_" + hashlib.sha256(path.encode("utf-8", "surrogateescape")).hexdigest()[:8]

@@ -15,7 +15,8 @@ import stat
 import tempfile
 import time
 import uuid
-from typing import Any, Mapping, Optional
+from collections.abc import Mapping
+from typing import Any
 
 _SHARED_MEMORY = "/dev/shm"
 _FOLDER = "djl_sessions"
@@ -31,12 +32,10 @@ _ID = re.compile(r"[0-9a-f-]{36}\Z")
 class Session:
     """One session: an id, a time at which it expires, and the values in its folder."""
 
-    def __init__(self, session_id: str, session_root: str, expiration_ts: Optional[float] = None) -> None:
+    def __init__(self, session_id: str, session_root: str, expiration_ts: float | None = None) -> None:
         self.session_id = session_id
         self.files_path = os.path.join(session_root, session_id)
-        self.expiration_ts: Optional[float] = (
-            self.get(_EXPIRATION) if expiration_ts is None else expiration_ts
-        )
+        self.expiration_ts: float | None = self.get(_EXPIRATION) if expiration_ts is None else expiration_ts
 
     def put(self, key: str, value: Any) -> None:
         """Keep a value, which is pickled. Whoever reads it meanwhile gets the old one or the new one, whole."""
@@ -77,7 +76,7 @@ class Session:
     def remove(self) -> bool:
         """Remove the session with all its values; ValueError where it is gone."""
         if not os.path.exists(self.files_path):
-            raise ValueError("session directory does not exist: %s" % self.session_id)
+            raise ValueError(f"session directory does not exist: {self.session_id}")
         logging.info("closing session: %s", self.session_id)
         shutil.rmtree(self.files_path, ignore_errors=True)
         return True
@@ -92,8 +91,9 @@ class SessionManager:
     def __init__(self, properties: Mapping[str, Any]) -> None:
         if properties.get("sessions_s3url"):
             raise NotImplementedError(
-                "sessions_s3url=%s: sessions are not copied to S3 in this version. Remove it, and let sessions_path "
-                "name a folder that outlives the machine." % properties["sessions_s3url"]
+                f"sessions_s3url={properties['sessions_s3url']}: sessions are not copied to S3 in "
+                "this version. Remove it, and let sessions_path name a folder that outlives the "
+                "machine."
             )
         self.expiration = int(properties.get("sessions_expiration", str(_SECONDS)))
         self.sessions_path: str = properties.get("sessions_path", default_path())
@@ -113,7 +113,7 @@ class SessionManager:
             raise
         return session
 
-    def get_session(self, session_id: Optional[str]) -> Optional[Session]:
+    def get_session(self, session_id: str | None) -> Session | None:
         """Return a session; None for one that has expired, for `NEW_SESSION` and for no id. ValueError for another."""
         if not session_id or session_id == _NEW:
             return None
@@ -123,10 +123,10 @@ class SessionManager:
             return None
         return session
 
-    def close_session(self, session_id: Optional[str]) -> None:
+    def close_session(self, session_id: str | None) -> None:
         """End a session; ValueError for one that is not there."""
         if not session_id:
-            raise ValueError("invalid session_id: %s" % session_id)
+            raise ValueError(f"invalid session_id: {session_id}")
         self._known(session_id).remove()
 
     def _known(self, session_id: str) -> Session:
@@ -135,7 +135,7 @@ class SessionManager:
         if (
             session is None or session.expiration_ts is None
         ):  # never there, removed, or not yet given to anybody
-            raise ValueError("session not found: %s" % session_id)
+            raise ValueError(f"session not found: {session_id}")
         return session
 
     def _remove_expired(self) -> None:
@@ -163,7 +163,7 @@ def _refuse_what_others_write(folder: str) -> None:
     about = os.stat(folder)
     if about.st_uid != os.geteuid() or stat.S_IMODE(about.st_mode) & 0o022:
         raise PermissionError(
-            "%s belongs to user %d and has the mode %o: who can write there runs code here, since sessions are "
-            "pickled. Set sessions_path to a folder of user %d with the mode 700."
-            % (folder, about.st_uid, stat.S_IMODE(about.st_mode), os.geteuid())
+            f"{folder} belongs to user {about.st_uid} and has the mode "
+            f"{stat.S_IMODE(about.st_mode):o}: who can write there runs code here, since sessions "
+            f"are pickled. Set sessions_path to a folder of user {os.geteuid()} with the mode 700."
         )

@@ -3,7 +3,7 @@
 import json
 import logging
 from datetime import datetime, timezone
-from typing import Any, Dict, Optional, Tuple
+from typing import Any
 
 from djl_python.inputs import Input
 from djl_python.outputs import Output
@@ -15,19 +15,19 @@ HEADER_SAGEMAKER_CLOSED_SESSION_ID = "X-Amzn-SageMaker-Closed-Session-Id"
 _FAILED = 424
 
 
-async def create_session(request: Tuple[SessionManager, Input]) -> Dict[str, Any]:
+async def create_session(request: tuple[SessionManager, Input]) -> dict[str, Any]:
     """Begin a session; return what is answered: `data` and `properties`, or `error` and `code`."""
     manager, _ = request
     try:
         session = manager.create_session()
         expires = datetime.fromtimestamp(session.expiration_ts or 0, tz=timezone.utc)
-        named = "%s; Expires=%s" % (session.session_id, expires.strftime("%Y-%m-%dT%H:%M:%SZ"))
+        named = f"{session.session_id}; Expires={expires.strftime('%Y-%m-%dT%H:%M:%SZ')}"
         return _done(session.session_id, "created", {HEADER_SAGEMAKER_SESSION_ID: named})
     except Exception as error:
         return _refused("create", str(error))
 
 
-async def close_session(request: Tuple[SessionManager, Input]) -> Dict[str, Any]:
+async def close_session(request: tuple[SessionManager, Input]) -> dict[str, Any]:
     """End the session that a request names; return what is answered."""
     manager, inputs = request
     try:
@@ -38,20 +38,19 @@ async def close_session(request: Tuple[SessionManager, Input]) -> Dict[str, Any]
         return _refused("close", str(error))
 
 
-def get_session(session_manager: Optional[SessionManager], request: Input) -> Optional[Session]:
+def get_session(session_manager: SessionManager | None, request: Input) -> Session | None:
     """Return the session that a request names; RuntimeError where it names one and sessions are off."""
     session_id = request.get_property(HEADER_SAGEMAKER_SESSION_ID)
     if session_manager is not None:
         return session_manager.get_session(session_id)
     if session_id is not None:
         raise RuntimeError(
-            "invalid payload. stateful sessions not enabled, %s header not supported"
-            % HEADER_SAGEMAKER_SESSION_ID
+            f"invalid payload. stateful sessions not enabled, {HEADER_SAGEMAKER_SESSION_ID} header not supported"
         )
     return None
 
 
-def session_non_stream_output_formatter(response: Dict[str, Any], **_: Any) -> Output:
+def session_non_stream_output_formatter(response: dict[str, Any], **_: Any) -> Output:
     """Return what `create_session` or `close_session` gave, as the only item of an answer."""
     output = Output().add_property("Content-Type", "application/json")
     if "error" in response:
@@ -67,10 +66,10 @@ def session_non_stream_output_formatter(response: Dict[str, Any], **_: Any) -> O
     return output.add(Output.binary_encode({"data": text + "\n", "last": True}))
 
 
-def _done(session_id: Optional[str], word: str, properties: Dict[str, str]) -> Dict[str, Any]:
+def _done(session_id: str | None, word: str, properties: dict[str, str]) -> dict[str, Any]:
     logging.getLogger(__name__).info("Session %s %s", session_id, word)
-    return {"data": {"result": "Session %s %s" % (session_id, word)}, "properties": properties}
+    return {"data": {"result": f"Session {session_id} {word}"}, "properties": properties}
 
 
-def _refused(verb: str, why: str) -> Dict[str, Any]:
-    return {"error": "Failed to %s session: %s" % (verb, why), "code": _FAILED}
+def _refused(verb: str, why: str) -> dict[str, Any]:
+    return {"error": f"Failed to {verb} session: {why}", "code": _FAILED}

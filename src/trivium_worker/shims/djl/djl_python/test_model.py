@@ -9,8 +9,9 @@ import logging
 import os
 import re
 import sys
+from collections.abc import Sequence
 from types import ModuleType
-from typing import Any, Dict, List, Optional, Sequence, Union
+from typing import Any
 
 from djl_python.inputs import Input
 from djl_python.requests_of_tests import (
@@ -55,7 +56,7 @@ _RANKS = {"SIZE": "WORLD_SIZE", "LOCAL_RANK": "LOCAL_RANK", "RANK": "RANK"}
 """Names behind OMPI_COMM_WORLD_, by which mpirun says which process this is, and the names that handlers read."""
 
 
-def load_properties(properties_dir: Optional[str]) -> Dict[str, str]:
+def load_properties(properties_dir: str | None) -> dict[str, str]:
     """Return what a folder's `serving.properties` says, without `option.` in front; nothing without such a file."""
     path = os.path.join(properties_dir or "", "serving.properties")
     if not properties_dir or not os.path.exists(path):
@@ -70,7 +71,7 @@ def load_properties(properties_dir: Optional[str]) -> Dict[str, str]:
     return found
 
 
-def update_properties_with_env_vars(kwargs: Dict[str, str]) -> Dict[str, str]:
+def update_properties_with_env_vars(kwargs: dict[str, str]) -> dict[str, str]:
     """Add to these properties what the environment says: HF_MODEL_ID, and OPTION_X as `x`."""
     for name, value in os.environ.items():
         if name == "HF_MODEL_ID":
@@ -86,7 +87,7 @@ class TestHandler:
 
     __test__ = False  # pytest would take it for a class of tests
 
-    def __init__(self, entry_point: Union[str, ModuleType], model_dir: Optional[str] = None) -> None:
+    def __init__(self, entry_point: str | ModuleType, model_dir: str | None = None) -> None:
         for theirs, name in _RANKS.items():
             rank = os.environ.get("OMPI_COMM_WORLD_" + theirs)
             if rank:
@@ -113,8 +114,8 @@ class TestHandler:
     def inference_batch(
         self,
         inputs: Sequence[Any],
-        properties: Optional[Sequence[Dict[str, Any]]] = None,
-        serving_properties: Optional[Dict[str, Any]] = None,
+        properties: Sequence[dict[str, Any]] | None = None,
+        serving_properties: dict[str, Any] | None = None,
     ) -> Any:
         """Call the handler with a batch, a request per item of `inputs`."""
         return self.inference(create_concurrent_batch_request(inputs, properties, serving_properties))
@@ -135,7 +136,7 @@ def run() -> None:
     inputs.function_name = given.handler
     handler = TestHandler(given.entry_point, given.model_dir)
     for output in _awaited(handler.inference(inputs)):
-        sys.stdout.write("output: %s\n" % (output,))
+        sys.stdout.write(f"output: {output}\n")
 
 
 def _awaited(made: Any) -> Sequence[Any]:
@@ -144,7 +145,7 @@ def _awaited(made: Any) -> Sequence[Any]:
         return [made]
     import asyncio
 
-    async def wait() -> List[Any]:
+    async def wait() -> list[Any]:
         output = await made if inspect.isawaitable(made) else made
         return [piece async for piece in output] if inspect.isasyncgen(output) else [output]
 

@@ -1,6 +1,6 @@
 """Stands in for the parts of DJL's Python package that this version does not support: only using them is an error."""
 
-from typing import Any, Dict
+from typing import Any
 
 from trivium_worker.dialects.stand_ins import FINDER
 
@@ -48,8 +48,7 @@ class Unsupported:
 
     def _refusal(self) -> NotImplementedError:
         return NotImplementedError(
-            "%s is not supported in this version. Write the handler without it, with Input and Output."
-            % self._name
+            f"{self._name} is not supported in this version. Write the handler without it, with Input and Output."
         )
 
 
@@ -58,11 +57,11 @@ def stand_in(name: str) -> Any:
     return Unsupported(name)
 
 
-def _namespace(module: str) -> Dict[str, Any]:
+def _namespace(module: str) -> dict[str, Any]:
     def find(name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return stand_in("%s.%s" % (module, name))
+        return stand_in(f"{module}.{name}")
 
     return {"__getattr__": find}
 

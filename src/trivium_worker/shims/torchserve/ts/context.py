@@ -5,19 +5,20 @@ for each batch.
 """
 
 import os
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from ts.metrics.metric_cache_yaml_impl import MetricsCacheYamlImpl
 
 
-class Headers(Dict[str, Any]):
+class Headers(dict[str, Any]):
     """Header fields by name, under the names that the client gave them. They are found in whatever capitals, since
     HTTP's names have none of their own; of several spellings of one the last counts.
     """
 
-    def __init__(self, fields: Optional[Mapping[str, Any]] = None) -> None:
+    def __init__(self, fields: Mapping[str, Any] | None = None) -> None:
         super().__init__()
-        self._spelt: Dict[Any, Any] = {}
+        self._spelt: dict[Any, Any] = {}
         for name, value in (fields or {}).items():
             self[name] = value
 
@@ -47,7 +48,7 @@ class Headers(Dict[str, Any]):
         del self[name]
         return value
 
-    def popitem(self) -> Tuple[str, Any]:
+    def popitem(self) -> tuple[str, Any]:
         """Return the last field, which is taken out."""
         name, value = super().popitem()
         del self._spelt[_folded(name)]
@@ -73,7 +74,7 @@ class Headers(Dict[str, Any]):
         """Return others that are equal."""
         return Headers(self)
 
-    def __reduce__(self) -> Tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Any, ...]:
         return Headers, (dict(self),)
 
     def _kept(self, name: Any) -> Any:
@@ -84,10 +85,10 @@ class Headers(Dict[str, Any]):
 class RequestProcessor:
     """One request of the batch: its headers, and the status and headers of its answer."""
 
-    def __init__(self, request_header: Optional[Mapping[str, Any]] = None) -> None:
+    def __init__(self, request_header: Mapping[str, Any] | None = None) -> None:
         self._status_code = 200
-        self._reason_phrase: Optional[str] = None
-        self._response_header: Dict[str, Any] = {}
+        self._reason_phrase: str | None = None
+        self._response_header: dict[str, Any] = {}
         self._request_header = (
             request_header if isinstance(request_header, Headers) else Headers(request_header)
         )
@@ -100,7 +101,7 @@ class RequestProcessor:
         """All headers of the request."""
         return self._request_header
 
-    def report_status(self, code: int, reason_phrase: Optional[str] = None) -> None:
+    def report_status(self, code: int, reason_phrase: str | None = None) -> None:
         """Answer with this status."""
         self._status_code = code
         self._reason_phrase = reason_phrase
@@ -109,7 +110,7 @@ class RequestProcessor:
         """The status to answer with."""
         return self._status_code
 
-    def get_response_status_phrase(self) -> Optional[str]:
+    def get_response_status_phrase(self) -> str | None:
         """Return the phrase that goes with the status."""
         return self._reason_phrase
 
@@ -117,7 +118,7 @@ class RequestProcessor:
         """A header of the answer."""
         self._response_header[key] = value
 
-    def get_response_headers(self) -> Dict[str, Any]:
+    def get_response_headers(self) -> dict[str, Any]:
         """All headers of the answer."""
         return self._response_header
 
@@ -133,13 +134,13 @@ class Context:
         self,
         model_name: str,
         model_dir: str,
-        manifest: Dict[str, Any],
+        manifest: dict[str, Any],
         batch_size: int,
-        gpu: Optional[int],
+        gpu: int | None,
         mms_version: str,
         limit_max_image_pixels: bool = True,
         metrics: Any = None,
-        model_yaml_config: Optional[Dict[str, Any]] = None,
+        model_yaml_config: dict[str, Any] | None = None,
     ) -> None:
         self.model_name = model_name
         self.manifest = manifest
@@ -151,11 +152,11 @@ class Context:
             "server_version": mms_version,
             "limit_max_image_pixels": limit_max_image_pixels,
         }
-        self.request_ids: Dict[int, str] = {}
-        self.request_processor: List[RequestProcessor] = [RequestProcessor()]
+        self.request_ids: dict[int, str] = {}
+        self.request_processor: list[RequestProcessor] = [RequestProcessor()]
         self._metrics = MetricsCacheYamlImpl(model_name) if metrics is None else metrics
         self.model_yaml_config = {} if model_yaml_config is None else model_yaml_config
-        self.stopping_criteria: Optional[List[Callable[[Any], bool]]] = None
+        self.stopping_criteria: list[Callable[[Any], bool]] | None = None
         self.cl_socket: Any = None
         self.header_key_sequence_id = os.environ.get("TS_REQUEST_SEQUENCE_ID", "ts_request_sequence_id")
         self.header_key_sequence_start = os.environ.get(
@@ -164,7 +165,7 @@ class Context:
         self.header_key_sequence_end = os.environ.get("TS_REQUEST_SEQUENCE_END", "ts_request_sequence_end")
 
     @property
-    def system_properties(self) -> Dict[str, Any]:
+    def system_properties(self) -> dict[str, Any]:
         """Facts about the worker: `model_dir`, `gpu_id`, `batch_size` and others."""
         return self._system_properties
 
@@ -177,7 +178,7 @@ class Context:
     def metrics(self, metrics: Any) -> None:
         self._metrics = metrics
 
-    def get_request_id(self, idx: int = 0) -> Optional[str]:
+    def get_request_id(self, idx: int = 0) -> str | None:
         """The id of a request."""
         return self.request_ids.get(idx)
 
@@ -197,16 +198,16 @@ class Context:
         """The content type of an answer: without it an answer has none."""
         self.set_response_header(idx, "content-type", value)
 
-    def get_response_content_type(self, idx: int) -> Optional[str]:
+    def get_response_content_type(self, idx: int) -> str | None:
         """The content type set for an answer."""
-        found: Optional[str] = self.get_response_headers(idx).get("content-type")
+        found: str | None = self.get_response_headers(idx).get("content-type")
         return found
 
     def set_response_header(self, idx: int, key: str, value: str) -> None:
         """A header of an answer."""
         self.request_processor[idx].add_response_property(key, value)
 
-    def get_response_headers(self, idx: int) -> Dict[str, Any]:
+    def get_response_headers(self, idx: int) -> dict[str, Any]:
         """All headers of an answer."""
         return self.request_processor[idx].get_response_headers()
 
@@ -219,7 +220,7 @@ class Context:
         for processor in self.request_processor:
             processor.report_status(code, reason_phrase=phrase)
 
-    def get_response_status(self, idx: int) -> Tuple[int, Optional[str]]:
+    def get_response_status(self, idx: int) -> tuple[int, str | None]:
         """Status and phrase of an answer."""
         processor = self.request_processor[idx]
         return processor.get_response_status_code(), processor.get_response_status_phrase()

@@ -1,6 +1,7 @@
 """`ts.service`, as far as handlers use it: the error with a status, and handing over metrics of their own making."""
 
-from typing import Any, Iterable
+from collections.abc import Iterable
+from typing import Any
 
 from ts.utils.util import PredictionException as PredictionException
 

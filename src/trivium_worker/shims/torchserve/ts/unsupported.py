@@ -1,6 +1,6 @@
 """Stands in for the parts of TorchServe that this version does not support: handlers can import them, not use them."""
 
-from typing import Any, Dict
+from typing import Any
 
 from trivium_worker.dialects.stand_ins import FINDER
 
@@ -35,34 +35,34 @@ class NotSupported(NotImplementedError):
 def refusal(name: str) -> NotSupported:
     """Return the error for a name."""
     return NotSupported(
-        "%s of TorchServe is not supported in this version. Write what you need from it into the handler, or extend "
-        "ts.torch_handler.base_handler.BaseHandler." % name
+        f"{name} of TorchServe is not supported in this version. Write what you need from it "
+        "into the handler, or extend ts.torch_handler.base_handler.BaseHandler."
     )
 
 
-def _class(module: str) -> Dict[str, Any]:
+def _class(module: str) -> dict[str, Any]:
     name = CLASSES[module]
 
     def make(cls: Any, *arguments: Any, **named: Any) -> Any:
-        raise refusal("%s.%s" % (module, name))
+        raise refusal(f"{module}.{name}")
 
     return {name: type(name, (), {"__new__": make, "__module__": module})}
 
 
-def _functions(module: str) -> Dict[str, Any]:
+def _functions(module: str) -> dict[str, Any]:
     def find(name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
 
         def call(*arguments: Any, **named: Any) -> Any:
-            raise refusal("%s.%s" % (module, name))
+            raise refusal(f"{module}.{name}")
 
         return call
 
     return {"__getattr__": find}
 
 
-def _nothing(module: str) -> Dict[str, Any]:
+def _nothing(module: str) -> dict[str, Any]:
     return {}
 
 

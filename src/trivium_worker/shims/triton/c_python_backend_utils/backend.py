@@ -5,12 +5,13 @@ One per process, filled in by the adapter before user code is loaded. Must not k
 
 import contextvars
 import threading
-from typing import Any, Dict, FrozenSet, List, Sequence, Tuple
+from collections.abc import Sequence
+from typing import Any
 
 from trivium_worker.runtime.adapter import Host
 from trivium_worker.wire.values import Item
 
-COROUTINE_ITEMS: "contextvars.ContextVar[Tuple[Item, ...]]" = contextvars.ContextVar("items", default=())
+COROUTINE_ITEMS: "contextvars.ContextVar[tuple[Item, ...]]" = contextvars.ContextVar("items", default=())
 """The items of the batch that a coroutine belongs to: it may outlive the call of `execute` that made it."""
 
 
@@ -37,15 +38,15 @@ class Backend:
         self.host = Host()
         self.instance = ""
         self.model_dir = ""
-        self.declared: FrozenSet[str] = frozenset()
+        self.declared: frozenset[str] = frozenset()
         self.is_decoupled = False
         self.is_serving = False
         self.may_come_again = False
         self.batch: Sequence[Item] = ()
-        self.open: Dict[int, Item] = {}
+        self.open: dict[int, Item] = {}
         self.main_thread = 0
 
-    def start(self, host: Host, instance: str, model_dir: str, config: "Dict[str, object]") -> None:
+    def start(self, host: Host, instance: str, model_dir: str, config: "dict[str, object]") -> None:
         """`config` is the model's configuration; called by the thread that runs batches."""
         outputs: Any = config.get("output")
         policy = config.get("model_transaction_policy")
@@ -61,7 +62,7 @@ class Backend:
         self.is_decoupled = isinstance(policy, dict) and bool(policy.get("decoupled"))
         self.main_thread = threading.get_ident()
 
-    def parents(self) -> List[Item]:
+    def parents(self) -> list[Item]:
         """The items on whose behalf a call to another model is made: the API does not say which. Those that the
         caller has in hand; for a thread that outlived its `execute` the only open one, or none.
         """

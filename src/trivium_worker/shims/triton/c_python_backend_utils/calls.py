@@ -4,34 +4,16 @@ What goes wrong in the other model is an error in the response, never an excepti
 """
 
 import contextlib
-from typing import Any, Dict, Generator, Iterator, List, NamedTuple, Optional, cast
+from collections.abc import Generator, Iterator
+from typing import Any, cast
 
 from c_python_backend_utils.backend import BACKEND
 from c_python_backend_utils.errors import ErrorCode, TritonError
 from c_python_backend_utils.response import InferenceResponse
 from c_python_backend_utils.tensor import ReceivedTensor
-from trivium_worker.runtime.adapter import Answer
-from trivium_worker.wire.values import Failure, Item, Raw, Scalar, SequencePlace, anew, frameless
+from trivium_worker.runtime.adapter import Answer, Call
+from trivium_worker.wire.values import Failure, Item, Raw, anew, frameless
 from trivium_worker.wire.values import Tensor as WireTensor
-
-
-class Call(NamedTuple):
-    """The arguments of `Host.call`."""
-
-    model: str
-    version: str
-    payload: List[WireTensor]
-    outputs: List[str]
-    parameters: Optional[Dict[str, Scalar]]
-    request_id: str
-    timeout: Optional[float]
-    sequence: Optional[SequencePlace]
-    trace: int
-    one: bool = False
-
-    def begin(self, parent: Optional[Item]) -> "Iterator[Answer]":
-        """Send it off."""
-        return BACKEND.host.call(parent, **self._asdict())
 
 
 class ResponseIterator:
@@ -41,7 +23,7 @@ class ResponseIterator:
 
     def __init__(self, answers: "Iterator[Answer]") -> None:
         self._answers = answers
-        self._seen: List[InferenceResponse] = []
+        self._seen: list[InferenceResponse] = []
         self._at = 0
         self._is_over = False
         self._is_cancelled = False
@@ -81,15 +63,15 @@ class ResponseIterator:
         return _response(answer)
 
 
-def run(call: Call, parents: List[Item], decoupled: bool) -> Any:
+def run(call: Call, parents: list[Item], decoupled: bool) -> Any:
     """The response, or an iterator over them. `parents` are the items on whose behalf the call may be made: where
     the first one ends meanwhile, the call is made for the next one, so that its neighbours do not suffer.
     """
     failure = Failure("The requests that this call was made for were cancelled.", "cancelled")
     call = call._replace(one=not decoupled)
-    for parent in cast("List[Optional[Item]]", parents) or [None]:
+    for parent in cast("list[Item | None]", parents) or [None]:
         try:
-            answers = call.begin(parent)
+            answers = BACKEND.host.call(parent, call)
             return ResponseIterator(answers) if decoupled else _single(call, answers)
         except Failure as error:
             failure = frameless(error)
@@ -102,12 +84,12 @@ def _single(call: Call, answers: "Iterator[Answer]") -> InferenceResponse:
     try:
         first = next(answers, None)
         if first is None or first.payload is None:
-            return _wrong("Model '%s' ended its answer without a response." % call.model)
+            return _wrong(f"Model '{call.model}' ended its answer without a response.")
         second = None if first.final else next(answers, None)
         if second is not None and second.payload is not None:
             return _wrong(
-                "Model '%s' is decoupled and sent more than one response. Call it with decoupled=True, and loop "
-                "over the responses." % call.model
+                f"Model '{call.model}' is decoupled and sent more than one response. Call it with "
+                "decoupled=True, and loop over the responses."
             )
         return _response(first)
     finally:

@@ -5,7 +5,7 @@ told to be BF16, and the other way round. Tensors on a GPU are refused with a se
 """
 
 import ctypes
-from typing import Any, Tuple
+from typing import Any
 
 import numpy as np
 
@@ -37,14 +37,14 @@ _POINTER = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
 class _Lent:
     """The capsule's protocol, as numpy asks for it."""
 
-    def __init__(self, capsule: Any, device: Tuple[int, int]) -> None:
+    def __init__(self, capsule: Any, device: tuple[int, int]) -> None:
         self._capsule = capsule
         self._device = device
 
     def __dlpack__(self, **_: Any) -> Any:
         return self._capsule
 
-    def __dlpack_device__(self) -> Tuple[int, int]:
+    def __dlpack_device__(self) -> tuple[int, int]:
         return self._device
 
 
@@ -52,7 +52,7 @@ def export(array: Any) -> Any:
     """A capsule that keeps the array alive. TritonModelException where numpy is older than 1.23."""
     if not hasattr(np, "from_dlpack"):
         raise TritonModelException(
-            "DLPack needs numpy 1.23 or newer; this interpreter has numpy %s. Update it." % np.__version__
+            f"DLPack needs numpy 1.23 or newer; this interpreter has numpy {np.__version__}. Update it."
         )
     return (array if array.flags.writeable else array.copy()).__dlpack__()
 
@@ -64,7 +64,7 @@ def export_bf16(bits: Any) -> Any:
     return capsule
 
 
-def adopt(tensor: Any) -> Tuple[Any, bool]:
+def adopt(tensor: Any) -> tuple[Any, bool]:
     """The numpy array that shares the memory of a capsule, or of what has `__dlpack__`; and whether it is the raw
     bits of BF16. TritonModelException for everything else.
     """
@@ -73,7 +73,7 @@ def adopt(tensor: Any) -> Tuple[Any, bool]:
         if not hasattr(tensor, "__dlpack__") or not hasattr(tensor, "__dlpack_device__"):
             raise TritonModelException(
                 "Provided tensor is not supported. Tensor must be a DLPack capsule         or have `__dlpack__` and "
-                "`__dlpack_device__` attributes; got %s." % type(tensor).__name__
+                f"`__dlpack_device__` attributes; got {type(tensor).__name__}."
             )
         _check_device(int(tensor.__dlpack_device__()[0]))
         capsule = tensor.__dlpack__(stream=None)
@@ -88,7 +88,7 @@ def adopt(tensor: Any) -> Tuple[Any, bool]:
     try:
         array = np.from_dlpack(_Lent(capsule, (CPU, 0)))
     except (AttributeError, BufferError, RuntimeError, TypeError) as error:
-        raise TritonModelException("The DLPack tensor cannot be used: %s" % error) from error
+        raise TritonModelException(f"The DLPack tensor cannot be used: {error}") from error
     if not array.flags.c_contiguous:
         raise TritonModelException(
             "DLPack tensor is not contiguous. Only contiguous DLPack tensors that are stored in C-Order are supported."
@@ -108,5 +108,5 @@ def _check_device(kind: int) -> None:
         )
     if kind not in (CPU, CUDA_HOST):
         raise TritonModelException(
-            "A DLPack tensor on a device of type %d: only those in the CPU's memory are supported." % kind
+            f"A DLPack tensor on a device of type {kind}: only those in the CPU's memory are supported."
         )

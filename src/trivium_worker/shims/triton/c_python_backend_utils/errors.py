@@ -3,8 +3,6 @@
 `TritonModelException` is raised, `TritonError` is put into a response (sheet "triton", section 8.3).
 """
 
-from typing import Dict, Optional, Tuple
-
 from c_python_backend_utils.names import Numbered, text
 from trivium_worker.wire.values import Failure
 
@@ -66,7 +64,7 @@ class TritonError:
         return cls(failure.message, _FROM_SERVER.get(failure.code, ErrorCode.INTERNAL))
 
 
-_TO_SERVER: "Dict[ErrorCode, Tuple[str, Optional[int]]]" = {
+_TO_SERVER: "dict[ErrorCode, tuple[str, int | None]]" = {
     ErrorCode.UNKNOWN: ("unknown", None),
     ErrorCode.NOT_FOUND: ("not found", None),
     ErrorCode.INVALID_ARG: ("invalid", None),

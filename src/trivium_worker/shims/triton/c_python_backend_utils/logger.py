@@ -63,5 +63,5 @@ class Logger:
 def _log(message: Any, level: int) -> None:
     message, number = text("Logger: message", message), whole("Logger: level", level, 0, len(_WORDS) - 1)
     frame = sys._getframe(2)
-    place = "%s:%d" % (os.path.basename(frame.f_code.co_filename), frame.f_lineno)
-    BACKEND.host.log(_WORDS[LogLevel(number)], "%s] %s" % (place, message))
+    place = f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+    BACKEND.host.log(_WORDS[LogLevel(number)], f"{place}] {message}")

@@ -2,7 +2,6 @@
 
 import enum
 import json
-from typing import Optional
 
 from c_python_backend_utils.names import unfit, whole
 from trivium_worker.wire.values import Item
@@ -49,7 +48,7 @@ class InferenceTrace:
         trace._context = item.context
         return trace
 
-    def get_context(self) -> Optional[str]:
+    def get_context(self) -> str | None:
         """W3C Trace Context as JSON, by which spans of the model's own become a part of it; None where there is none,
         as in traces that are written to files.
         """

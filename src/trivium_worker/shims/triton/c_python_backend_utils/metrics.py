@@ -6,7 +6,7 @@
 import enum
 import re
 import threading
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any
 
 from c_python_backend_utils.backend import BACKEND
 from c_python_backend_utils.errors import TritonModelException
@@ -23,7 +23,7 @@ class MetricKind(enum.Enum):
 
 _NAME = re.compile(r"(?!__)[a-zA-Z_:][a-zA-Z0-9_:]*")
 _LABEL = re.compile(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*")
-_FAMILIES: Dict[str, "Tuple[MetricKind, Dict[Any, List[float]]]"] = {}
+_FAMILIES: dict[str, "tuple[MetricKind, dict[Any, list[float]]]"] = {}
 """Name -> kind, and value by labels: alike metrics are one, however often they are made."""
 
 _LOCK = threading.Lock()
@@ -34,7 +34,7 @@ class Metric:
 
     __slots__ = ("_about", "_kind", "_value")
 
-    def __init__(self, kind: MetricKind, about: Dict[str, Any], value: List[float]) -> None:
+    def __init__(self, kind: MetricKind, about: dict[str, Any], value: list[float]) -> None:
         self._kind = kind
         self._about = about
         self._value = value
@@ -80,8 +80,8 @@ class Metric:
     def _refusal(self, what: str, verb: str) -> TritonModelException:
         kind = self._kind.name
         return _failed(
-            "Failed to %s metric value" % what,
-            "TRITONSERVER_METRIC_KIND_%s does not support %s" % (kind, verb),
+            f"Failed to {what} metric value",
+            f"TRITONSERVER_METRIC_KIND_{kind} does not support {verb}",
         )
 
 
@@ -110,9 +110,7 @@ class MetricFamily:
         self._kind = kind
         self._about = {"kind": kind.value, "name": name, "help": description}
 
-    def Metric(
-        self, labels: Optional[Dict[str, str]] = None, buckets: Optional[List[float]] = None
-    ) -> Metric:
+    def Metric(self, labels: dict[str, str] | None = None, buckets: list[float] | None = None) -> Metric:
         """The metric with these labels; a histogram, and nothing else, has the upper bounds of its buckets."""
         if labels is not None and not isinstance(labels, dict):
             raise TritonModelException("Failed to create metric. Labels must be a dictionary.")
@@ -122,12 +120,12 @@ class MetricFamily:
             raise TritonModelException("Failed to create metric. Unexpected buckets found.")
         if buckets is None and self._kind is MetricKind.HISTOGRAM:
             raise TritonModelException("Failed to create metric. Missing required buckets.")
-        plain: Dict[Any, Any] = dict(labels or {})
+        plain: dict[Any, Any] = dict(labels or {})
         if not all(isinstance(name, str) and _LABEL.fullmatch(name) for name in plain):
             raise _failed("Error when creating Metric", "Invalid label name")
         if not all(isinstance(value, str) for value in plain.values()):
             raise _failed("Error when creating Metric", "attempt to access JSON non-string as string")
-        about: Dict[str, Any] = {**self._about, "labels": plain}
+        about: dict[str, Any] = {**self._about, "labels": plain}
         if buckets is not None:
             about["buckets"] = bounds = [number("Metric: a bucket", bound) for bound in buckets]
             if any(bounds[i] <= bounds[i - 1] for i in range(1, len(bounds))):
@@ -142,5 +140,6 @@ class MetricFamily:
 
 def _failed(what: str, message: str) -> TritonModelException:
     """Return the error in the words of the original."""
-    told = "%s: Failed to process the request for model '%s', message: %s"
-    return TritonModelException(told % (what, BACKEND.instance, message))
+    return TritonModelException(
+        f"{what}: Failed to process the request for model '{BACKEND.instance}', message: {message}"
+    )

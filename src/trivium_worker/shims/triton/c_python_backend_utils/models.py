@@ -2,7 +2,7 @@
 
 import base64
 import re
-from typing import Any, Dict, Optional
+from typing import Any
 
 from c_python_backend_utils.backend import BACKEND
 from c_python_backend_utils.errors import TritonModelException
@@ -13,18 +13,18 @@ _FILE = "file:"
 _VERSION = re.compile(r"\s*[+-]?[0-9]+")
 
 
-def load_model(model_name: str, config: str = "", files: Optional[Dict[str, bytes]] = None) -> None:
+def load_model(model_name: str, config: str = "", files: dict[str, bytes] | None = None) -> None:
     """Read the model's folder again and serve it: with `config`, the JSON text of a configuration, in the place of the
     folder's, and with `files`, by names like "file:1/model.py", in the place of all else. TritonModelException where
     that fails, TypeError for what is no name, no text or no bytes.
     """
     name = text("load_model: model_name", model_name)
-    fields: Dict[str, Any] = {"model": name}
+    fields: dict[str, Any] = {"model": name}
     if text("load_model: config", config):
         fields["config"] = as_text(config)
     if files is not None and not isinstance(files, dict):
         raise TritonModelException(
-            "failed to load model '%s', files should be a dictionary of file paths and file contents" % name
+            f"failed to load model '{name}', files should be a dictionary of file paths and file contents"
         )
     if files:
         fields["files"] = {_path(name, path): _encoded(data) for path, data in files.items()}
@@ -74,8 +74,10 @@ def _version(told: str) -> str:
         why = " (details: stol)" if number is None else ""
         raise _failed(
             "check model readiness",
-            "failed to get model version from specified version string '%s'%s, version should be an integral value > 0"
-            % (told, why),
+            (
+                f"failed to get model version from specified version string '{told}'{why}, version "
+                "should be an integral value > 0"
+            ),
         )
     return str(number)
 
@@ -83,8 +85,8 @@ def _version(told: str) -> str:
 def _path(model_name: str, name: Any) -> str:
     if not text("load_model: a file's name", name).startswith(_FILE):
         raise TritonModelException(
-            "Failed to load model '%s': a file is named %r; expected 'file:' and its path, like 'file:1/model.py'."
-            % (model_name, name[:80])
+            f"Failed to load model '{model_name}': a file is named {name[:80]!r}; expected "
+            "'file:' and its path, like 'file:1/model.py'."
         )
     return str(as_text(name))[len(_FILE) :]
 
@@ -95,20 +97,19 @@ def _encoded(data: Any) -> str:
     return base64.b64encode(data).decode("ascii")
 
 
-def _ask(verb: str, what: str, **fields: Any) -> Dict[str, Any]:
+def _ask(verb: str, what: str, **fields: Any) -> dict[str, Any]:
     try:
         return BACKEND.host.ask(verb, **fields)
     except Failure as failure:
         raise _failed(what, failure.message) from failure
 
 
-def _is_of_none(cause: Optional[BaseException]) -> bool:
+def _is_of_none(cause: BaseException | None) -> bool:
     return isinstance(cause, Failure) and cause.code == "not found"
 
 
 def _failed(what: str, message: str) -> TritonModelException:
     """Return the error in the form of the original."""
     return TritonModelException(
-        "Failed to %s: Failed to process the request for model '%s', message: %s"
-        % (what, BACKEND.instance, message)
+        f"Failed to {what}: Failed to process the request for model '{BACKEND.instance}', message: {message}"
     )

@@ -9,14 +9,14 @@ argument it was.
 import enum
 import operator
 from collections.abc import Sequence
-from typing import Any, List
+from typing import Any
 
 
 class Numbered(enum.IntEnum):
     """A number of the original's that is printed with its name, whatever the version of Python."""
 
     def __str__(self) -> str:
-        return "%s.%s" % (type(self).__name__, self.name)
+        return f"{type(self).__name__}.{self.name}"
 
     def __format__(self, form: str) -> str:
         return format(str(self), form)
@@ -42,7 +42,7 @@ def whole(what: str, value: Any, least: int, most: int) -> int:
     except TypeError:
         raise unfit(what, value, "an int") from None
     if not least <= number <= most:
-        raise TypeError("%s is %d; expected %d to %d" % (what, number, least, most))
+        raise TypeError(f"{what} is {number}; expected {least} to {most}")
     return number
 
 
@@ -56,16 +56,16 @@ def number(what: str, value: Any) -> float:
         raise unfit(what, value, "a number") from None
 
 
-def listed(what: str, values: Any, kind: Any, word: str) -> List[Any]:
+def listed(what: str, values: Any, kind: Any, word: str) -> list[Any]:
     """A list of the elements of a list or tuple, which are all of that kind."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
-        raise unfit(what, values, "a list of %s" % word)
+        raise unfit(what, values, f"a list of {word}")
     for value in values:
         if not isinstance(value, kind):
-            raise TypeError("%s holds a %s; expected %s objects" % (what, type(value).__name__, word))
+            raise TypeError(f"{what} holds a {type(value).__name__}; expected {word} objects")
     return list(values)
 
 
 def unfit(what: str, value: Any, expected: str) -> TypeError:
     """Return the error to raise."""
-    return TypeError("%s is a %s; expected %s" % (what, type(value).__name__, expected))
+    return TypeError(f"{what} is a {type(value).__name__}; expected {expected}")

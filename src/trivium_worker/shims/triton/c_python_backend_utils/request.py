@@ -5,7 +5,8 @@ Sheet "triton", sections 8.3 and 8.6.
 
 import functools
 import json
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Set, Union
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from c_python_backend_utils import calls
 from c_python_backend_utils.backend import BACKEND
@@ -15,6 +16,7 @@ from c_python_backend_utils.names import as_text, listed, text, unfit, whole
 from c_python_backend_utils.response import checked_parameters
 from c_python_backend_utils.sender import InferenceResponseSender, failed
 from c_python_backend_utils.tensor import ReceivedTensor, Tensor
+from trivium_worker.runtime.adapter import Call
 from trivium_worker.wire.frames import AGAIN
 from trivium_worker.wire.values import Failure, Item, Scalar, SequencePlace
 
@@ -50,27 +52,27 @@ class InferenceRequest:
     def __init__(  # noqa: PLR0913 - the fields of a request
         self,
         request_id: str = "",
-        correlation_id: Union[int, str] = 0,
-        inputs: Optional[Sequence[Tensor]] = None,
-        requested_output_names: Optional[Sequence[str]] = None,
-        model_name: Optional[str] = None,
+        correlation_id: int | str = 0,
+        inputs: Sequence[Tensor] | None = None,
+        requested_output_names: Sequence[str] | None = None,
+        model_name: str | None = None,
         model_version: int = -1,
         flags: int = 0,
         timeout: int = 0,
-        preferred_memory: Optional[PreferredMemory] = None,
-        trace: Optional[InferenceTrace] = None,
-        parameters: Optional[Dict[str, Scalar]] = None,
+        preferred_memory: PreferredMemory | None = None,
+        trace: InferenceTrace | None = None,
+        parameters: dict[str, Scalar] | None = None,
     ) -> None:
         self._request_id = text("InferenceRequest: request_id", request_id)
         self._model_name = text("InferenceRequest: model_name", model_name)
-        about = "for request with id '%s' and model name '%s'" % (self._request_id, self._model_name)
+        about = f"for request with id '{self._request_id}' and model name '{self._model_name}'"
         self._inputs = listed("InferenceRequest: inputs", inputs, Tensor, "Tensor")
         names = listed(
             "InferenceRequest: requested_output_names", requested_output_names, (str, bytes), "str"
         )
         self._outputs = list(dict.fromkeys(map(as_text, names)))
         if "" in self._outputs:
-            raise TritonModelException("Requested output name %s should not be empty." % about)
+            raise TritonModelException(f"Requested output name {about} should not be empty.")
         self._correlation_id = _correlation_id(correlation_id)
         self._model_version = whole("InferenceRequest: model_version", model_version, -(2**63), 2**63 - 1)
         self._flags = _flags(flags)
@@ -80,11 +82,11 @@ class InferenceRequest:
             ("trace", trace, InferenceTrace),
         ):
             if value is not None and not isinstance(value, kind):
-                raise unfit("InferenceRequest: %s" % what, value, kind.__name__)
+                raise unfit(f"InferenceRequest: {what}", value, kind.__name__)
         self._trace = trace
         self._parameters = checked_parameters(parameters) if parameters else {}
 
-    def inputs(self) -> List[Any]:
+    def inputs(self) -> list[Any]:
         """The input tensors, in order."""
         return self._inputs
 
@@ -92,11 +94,11 @@ class InferenceRequest:
         """Return the client's id of the request, or nothing."""
         return self._request_id
 
-    def correlation_id(self) -> Union[int, str]:
+    def correlation_id(self) -> int | str:
         """Return the id of its sequence; 0 without one."""
         return self._correlation_id
 
-    def requested_output_names(self) -> Set[str]:
+    def requested_output_names(self) -> set[str]:
         """The outputs to answer: of a client's request all of the model's, if it names none."""
         return set(self._outputs)
 
@@ -149,12 +151,12 @@ class InferenceRequest:
         """
         if flags not in (RELEASE_ALL, RELEASE_RESCHEDULE):
             raise TritonModelException(
-                "Release flags %r are unknown; expected 1 (ALL) or 2 (RESCHEDULE)." % (flags,)
+                f"Release flags {flags!r} are unknown; expected 1 (ALL) or 2 (RESCHEDULE)."
             )
 
-    def _call(self) -> calls.Call:
+    def _call(self) -> Call:
         version = "" if self._model_version == -1 else str(self._model_version)
-        return calls.Call(
+        return Call(
             model=self._model_name,
             version=version,
             payload=[tensor.on_wire() for tensor in self._inputs],
@@ -166,7 +168,7 @@ class InferenceRequest:
             trace=self._trace.number if self._trace is not None else 0,
         )
 
-    def _sequence(self) -> Optional[SequencePlace]:
+    def _sequence(self) -> SequencePlace | None:
         """Return the place in a sequence; without an id the flags say nothing."""
         if not self._correlation_id:
             return None
@@ -185,11 +187,11 @@ class ReceivedRequest(InferenceRequest):
     def __init__(self, item: Item) -> None:
         self._item = item
         self._inputs: Any = None
-        self._sender: Optional[InferenceResponseSender] = None
+        self._sender: InferenceResponseSender | None = None
         self._is_answered = False
         self._wants_again = False
 
-    def inputs(self) -> List[Any]:
+    def inputs(self) -> list[Any]:
         """See `InferenceRequest`."""
         tensors = self._inputs
         if tensors is None:
@@ -202,12 +204,12 @@ class ReceivedRequest(InferenceRequest):
         """See `InferenceRequest`."""
         return self._item.request_id
 
-    def correlation_id(self) -> Union[int, str]:
+    def correlation_id(self) -> int | str:
         """See `InferenceRequest`."""
         sequence = self._item.sequence
         return 0 if sequence is None else sequence[0]
 
-    def requested_output_names(self) -> Set[str]:
+    def requested_output_names(self) -> set[str]:
         """See `InferenceRequest`."""
         return set(self._item.outputs or BACKEND.declared)
 
@@ -254,14 +256,14 @@ class ReceivedRequest(InferenceRequest):
             self._sender.close()
         return Failure(UNABLE, AGAIN)
 
-    def fail(self, message: str, code: str) -> Optional[Failure]:
+    def fail(self, message: str, code: str) -> Failure | None:
         """Return the outcome of the request where its batch fails: None if it was answered before."""
         if self._sender is not None and not self._sender.close():
             return None
         self._is_answered = True
         return failed(message, code)
 
-    def _call(self) -> calls.Call:
+    def _call(self) -> Call:
         raise TritonModelException(
             "A client's request cannot be executed: make an InferenceRequest with model_name and its inputs."
         )
@@ -270,7 +272,7 @@ class ReceivedRequest(InferenceRequest):
 ReceivedRequest.__name__ = ReceivedRequest.__qualname__ = "InferenceRequest"  # which it is for user code
 
 
-def _correlation_id(given: Any) -> Union[int, str]:
+def _correlation_id(given: Any) -> int | str:
     given = as_text(given)
     if isinstance(given, str):
         return given

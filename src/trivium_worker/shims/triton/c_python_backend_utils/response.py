@@ -1,7 +1,8 @@
 """The answer to one request, made by user code or come from another model: tensors or an error, and parameters."""
 
 import json
-from typing import Any, Dict, List, Optional, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from c_python_backend_utils.errors import TritonError, TritonModelException
 from c_python_backend_utils.tensor import Tensor
@@ -18,23 +19,22 @@ class InferenceResponse:
     def __init__(
         self,
         output_tensors: Sequence[Tensor] = (),
-        error: Optional[TritonError] = None,
-        parameters: Optional[Dict[str, Scalar]] = None,
+        error: TritonError | None = None,
+        parameters: dict[str, Scalar] | None = None,
     ) -> None:
         tensors = list(output_tensors)
         for tensor in tensors:
             if not isinstance(tensor, Tensor):
                 raise TypeError(
-                    "InferenceResponse: output_tensors holds a %s; expected Tensor objects"
-                    % type(tensor).__name__
+                    f"InferenceResponse: output_tensors holds a {type(tensor).__name__}; expected Tensor objects"
                 )
         if error is not None and not isinstance(error, TritonError):
-            raise TypeError("InferenceResponse: error is a %s; expected a TritonError" % type(error).__name__)
+            raise TypeError(f"InferenceResponse: error is a {type(error).__name__}; expected a TritonError")
         self._tensors = tensors
         self._error = error
         self._parameters = checked_parameters(parameters) if parameters else None
 
-    def output_tensors(self) -> List[Tensor]:
+    def output_tensors(self) -> list[Tensor]:
         """The tensors, in order."""
         return self._tensors
 
@@ -42,7 +42,7 @@ class InferenceResponse:
         """Is it an error?"""
         return self._error is not None
 
-    def error(self) -> Optional[TritonError]:
+    def error(self) -> TritonError | None:
         """The error, or None."""
         return self._error
 
@@ -57,17 +57,17 @@ class InferenceResponse:
         return [tensor.on_wire() for tensor in self._tensors if tensor._name in wanted]
 
 
-def checked_parameters(parameters: Any) -> "Dict[str, Scalar]":
+def checked_parameters(parameters: Any) -> "dict[str, Scalar]":
     """A copy. TritonModelException, in the original's words, where a name is no text, or a value no plain one; a float
     is taken, which the original refuses.
     """
     if not isinstance(parameters, dict):
-        raise TritonModelException("Parameters are a %s; expected a dict." % type(parameters).__name__)
+        raise TritonModelException(f"Parameters are a {type(parameters).__name__}; expected a dict.")
     for name, value in parameters.items():
         if not isinstance(name, str):
-            raise TritonModelException("Expect parameters keys to have type str, found type %s" % type(name))
+            raise TritonModelException(f"Expect parameters keys to have type str, found type {type(name)}")
         if not isinstance(value, _SCALARS):
             raise TritonModelException(
-                "Expect parameters values to have type bool/int/str, found type %s" % type(value)
+                f"Expect parameters values to have type bool/int/str, found type {type(value)}"
             )
     return dict(parameters)

@@ -5,7 +5,7 @@ A request that is left without its last response, because its sender is gone, fa
 
 import queue
 import threading
-from typing import Any, Optional
+from typing import Any
 
 from c_python_backend_utils.backend import BACKEND
 from c_python_backend_utils.errors import TritonModelException
@@ -28,7 +28,7 @@ class InferenceResponseSender:
 
     __slots__ = ("_count", "_has_ended", "_is_closed", "_item", "_lock")
 
-    def __init__(self, item: Optional[Item], is_answered: bool = False) -> None:
+    def __init__(self, item: Item | None, is_answered: bool = False) -> None:
         self._item = item
         self._lock = threading.Lock()
         self._count = 1 if is_answered else 0
@@ -38,7 +38,7 @@ class InferenceResponseSender:
             BACKEND.open[item.number] = item
             LEFT_OVER.watch()
 
-    def send(self, response: Optional[InferenceResponse] = None, flags: int = 0) -> None:
+    def send(self, response: InferenceResponse | None = None, flags: int = 0) -> None:
         """A response, the mark that it was the last one, or both. TritonModelException where that may not be sent."""
         if flags not in (0, FINAL):
             raise TritonModelException(_UNSENT + "Unsupported flag provided.")
@@ -47,7 +47,7 @@ class InferenceResponseSender:
                 "Inference Response object must be provided when the response flags is set to zero."
             )
         if response is not None and not isinstance(response, InferenceResponse):
-            raise TypeError("send: response is a %s; expected an InferenceResponse" % type(response).__name__)
+            raise TypeError(f"send: response is a {type(response).__name__}; expected an InferenceResponse")
         item = self._item
         if item is None:
             raise TritonModelException(
@@ -109,7 +109,7 @@ class _LeftOver:
     """
 
     def __init__(self) -> None:
-        self._items: "queue.SimpleQueue[Optional[Item]]" = queue.SimpleQueue()
+        self._items: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._watches = False
 
@@ -143,7 +143,7 @@ class _LeftOver:
 def failed(message: str, code: str = "model failed") -> Failure:
     """A failure of requests in the words of sheet "triton", section 8.2."""
     return Failure(
-        "Failed to process the request(s) for model '%s', message: %s" % (BACKEND.instance, message), code
+        f"Failed to process the request(s) for model '{BACKEND.instance}', message: {message}", code
     )
 
 

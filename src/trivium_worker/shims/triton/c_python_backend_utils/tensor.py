@@ -5,7 +5,7 @@ it is the memory that the request was received into, which nobody else has until
 (`trivium_worker.wire.loans`). Datatypes and texts are those of sheet "triton", sections 8.3 and 8.4.
 """
 
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any
 
 import numpy as np
 
@@ -34,8 +34,8 @@ NUMBERS = {
 }
 """v2 datatype -> number in the configuration's enumeration."""
 
-_DTYPES: "Dict[str, Any]" = {name: np.dtype(code) for name, code in NUMPY_TYPES.items() if name != "BF16"}
-_DATATYPES: "Dict[Any, str]" = {**{dtype: name for name, dtype in _DTYPES.items()}, np.dtype(object): "BYTES"}
+_DTYPES: "dict[str, Any]" = {name: np.dtype(code) for name, code in NUMPY_TYPES.items() if name != "BF16"}
+_DATATYPES: "dict[Any, str]" = {**{dtype: name for name, dtype in _DTYPES.items()}, np.dtype(object): "BYTES"}
 
 _ndarray: Any = np.ndarray
 
@@ -52,8 +52,8 @@ class Tensor:
         if not isinstance(name, str):
             name = as_text(name)
         if not isinstance(name, str) or not isinstance(numpy_array, _ndarray):
-            kinds = "%s, %s" % (type(name).__name__, type(numpy_array).__name__)
-            raise TypeError("Tensor(name, numpy_array): got (%s); expected (str, numpy.ndarray)" % kinds)
+            kinds = f"{type(name).__name__}, {type(numpy_array).__name__}"
+            raise TypeError(f"Tensor(name, numpy_array): got ({kinds}); expected (str, numpy.ndarray)")
         if not name:
             raise TritonModelException("Tensor name cannot be an empty string.")
         datatype = _DATATYPES.get(numpy_array.dtype)
@@ -86,7 +86,7 @@ class Tensor:
         """The number of its datatype."""
         return NUMBERS[self._datatype]
 
-    def shape(self) -> List[int]:
+    def shape(self) -> list[int]:
         """Its sizes, with the batch dimension where the model has one."""
         return list(self._wire.shape if self._array is None else self._array.shape)
 
@@ -119,13 +119,13 @@ class Tensor:
         """Return the capsule for `from_dlpack` of other libraries."""
         return self.to_dlpack()
 
-    def __dlpack_device__(self) -> Tuple[int, int]:
+    def __dlpack_device__(self) -> tuple[int, int]:
         """The CPU."""
         return dlpack.CPU, 0
 
     def on_wire(self) -> WireTensor:
         """Return the tensor as it goes to the server. What is long views the array."""
-        wire: Optional[WireTensor] = self._wire
+        wire: WireTensor | None = self._wire
         if wire is None:
             array = self._array
             data = array.tobytes() if array.nbytes <= COPIED else _viewed(array)
@@ -148,7 +148,7 @@ class ReceivedTensor(Tensor):
 ReceivedTensor.__name__ = ReceivedTensor.__qualname__ = "Tensor"  # which it is for user code
 
 
-def _usual(array: Any) -> Tuple[str, Any]:
+def _usual(array: Any) -> tuple[str, Any]:
     """Datatype and array of a dtype that is not the machine's own form of one. TritonModelException for others."""
     if array.dtype.kind == "S":
         return "BYTES", array

@@ -6,7 +6,8 @@ Source: spec sheet `djl`, section 11.3: both forms of it, with requests, and wit
 import functools
 import logging
 from abc import ABC, abstractmethod
-from typing import Any, Callable, Dict, List, Optional, Sequence, Set
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from djl_python.request import Request
 from djl_python.request_io import Token
@@ -15,8 +16,8 @@ FINISH_REASON_MAPPER = ["length", "eos_token", "stop_sequence"]
 
 
 def filter_unused_generation_params(
-    parameters: Dict[str, Any], allowed_params: Set[str], backend: str, remove_unused_params: bool = False
-) -> Dict[str, Any]:
+    parameters: dict[str, Any], allowed_params: set[str], backend: str, remove_unused_params: bool = False
+) -> dict[str, Any]:
     """Log which parameters a backend does not know, and leave them out if that is wanted."""
     unknown = sorted(set(parameters) - set(allowed_params))
     if unknown:
@@ -52,8 +53,8 @@ class RollingBatch(ABC):
 
     def __init__(self, configs: Any = None, **kwargs: Any) -> None:
         self.configs = configs if configs is not None else kwargs
-        self.active_requests: List[Request] = []
-        self.pending_requests: List[Request] = []
+        self.active_requests: list[Request] = []
+        self.pending_requests: list[Request] = []
         self._next_id = 0
 
     def reset(self) -> None:
@@ -67,20 +68,20 @@ class RollingBatch(ABC):
         raise RuntimeError("get_tokenizer function not supported")
 
     @abstractmethod
-    def inference(self, *args: Any, **kwargs: Any) -> List[Dict[str, Any]]:
+    def inference(self, *args: Any, **kwargs: Any) -> list[dict[str, Any]]:
         """Compute one step for all requests, and return what `postprocess_results` does."""
 
     @abstractmethod
-    def preprocess_requests(self, requests: List[Request]) -> Any:
+    def preprocess_requests(self, requests: list[Request]) -> Any:
         """Turn requests into what the backend takes."""
 
     def get_new_requests(
         self,
         requests: Sequence[Any],
-        parameters: Optional[Sequence[Dict[str, Any]]] = None,
-        batch_size: Optional[int] = None,
-        adapters: Optional[Sequence[Any]] = None,
-    ) -> List[Request]:
+        parameters: Sequence[dict[str, Any]] | None = None,
+        batch_size: int | None = None,
+        adapters: Sequence[Any] | None = None,
+    ) -> list[Request]:
         """Add those that are behind the active ones, and return them. With `parameters`, requests are texts."""
         known = len(self.active_requests)
         for index in range(known, len(requests) if batch_size is None else batch_size):
@@ -94,7 +95,7 @@ class RollingBatch(ABC):
             self.active_requests.append(given)
         return self.active_requests[known:]
 
-    def postprocess_results(self) -> List[Dict[str, Any]]:
+    def postprocess_results(self) -> list[dict[str, Any]]:
         """Return what each active request has to say since the last step, and leave out those that have ended."""
         results = []
         for request in self.active_requests:

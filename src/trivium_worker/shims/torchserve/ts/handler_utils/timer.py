@@ -2,7 +2,8 @@
 
 import functools
 import time
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 
 def timed(method: Callable[..., Any]) -> Callable[..., Any]:

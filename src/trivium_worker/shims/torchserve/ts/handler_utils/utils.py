@@ -6,13 +6,13 @@ original has the socket of its worker.
 
 import importlib
 import os
-from typing import Any, Dict, List, Optional
+from typing import Any
 
 from ts.unsupported import refusal
 
 
 def send_intermediate_predict_response(
-    ret: List[Any], req_id_map: Dict[int, str], message: str, code: int, context: Any = None
+    ret: list[Any], req_id_map: dict[int, str], message: str, code: int, context: Any = None
 ) -> None:
     """One part for each request of the batch, in order; what the handler returns is the last one."""
     sender = getattr(context, "cl_socket", None)
@@ -25,14 +25,14 @@ def send_intermediate_predict_response(
 
 def create_predict_response(*arguments: Any, **named: Any) -> Any:
     """The original's message to its front end, which is not ours."""
-    raise refusal("%s.create_predict_response" % __name__)
+    raise refusal(f"{__name__}.create_predict_response")
 
 
-def import_class(class_name: str, module_prefix: Optional[str] = None) -> Any:
+def import_class(class_name: str, module_prefix: str | None = None) -> Any:
     """The class `module.Class`, or `file.py:Class`, with a package in front of the module if one is given."""
     module_name, separator, name = class_name.rpartition(":")
     if not separator:
         module_name, _, name = class_name.rpartition(".")
     module_name = os.path.basename(module_name[:-3]) if module_name.endswith(".py") else module_name
-    module = importlib.import_module("%s.%s" % (module_prefix, module_name) if module_prefix else module_name)
+    module = importlib.import_module(f"{module_prefix}.{module_name}" if module_prefix else module_name)
     return getattr(module, name)

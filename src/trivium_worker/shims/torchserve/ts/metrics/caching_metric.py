@@ -1,7 +1,7 @@
 """A metric without values of its own: each update goes to the server at once."""
 
 import logging
-from typing import Dict, Optional, Sequence
+from collections.abc import Sequence
 
 from ts.metrics import sink
 from ts.metrics.dimension import Dimension
@@ -24,7 +24,7 @@ class CachingMetric:
         self.metric_type = metric_type
 
     def add_or_update(
-        self, value: float, dimension_values: Optional[Sequence[str]] = (), request_id: Optional[str] = None
+        self, value: float, dimension_values: Sequence[str] | None = (), request_id: str | None = None
     ) -> None:
         """Add to a counter, set a gauge, put into a histogram. Too few or too many dimensions are a log line, and
         nothing is counted: as in the original, no handler fails by it.
@@ -37,11 +37,11 @@ class CachingMetric:
                 ", ".join(self.dimension_names) or "none",
             )
             return
-        labels: Dict[str, str] = dict(zip(self.dimension_names, map(str, dimension_values)))
+        labels: dict[str, str] = dict(zip(self.dimension_names, map(str, dimension_values), strict=False))
         sink.tell(self.metric_type.value, self.metric_name, self.unit, labels, value, request_id or "")
 
     def update(
-        self, value: float, request_id: Optional[str] = None, dimensions: Sequence[Dimension] = ()
+        self, value: float, request_id: str | None = None, dimensions: Sequence[Dimension] = ()
     ) -> None:
         """Update with dimensions that replace those of the metric, as older handlers call it."""
         self.dimension_names = [dimension.name for dimension in dimensions]

@@ -9,4 +9,4 @@ class Dimension:
         self.value = value
 
     def __str__(self) -> str:
-        return "%s:%s" % (self.name, self.value)
+        return f"{self.name}:{self.value}"

@@ -1,6 +1,7 @@
 """A metric with its value, to be handed over by `ts.service.emit_metrics`."""
 
-from typing import Any, Iterable, Optional
+from collections.abc import Iterable
+from typing import Any
 
 from ts.metrics import sink
 from ts.metrics.metric_type_enum import MetricTypes
@@ -15,8 +16,8 @@ class Metric:
         value: float,
         unit: str,
         dimensions: Iterable[Any],
-        request_id: Optional[str] = None,
-        metric_method: Optional[str] = None,
+        request_id: str | None = None,
+        metric_method: str | None = None,
     ) -> None:
         self.name = name
         self.unit = unit

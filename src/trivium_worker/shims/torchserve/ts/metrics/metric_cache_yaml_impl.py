@@ -3,7 +3,8 @@
 Every value goes to the server at once, which knows what its metrics.yaml declares, and what becomes of others.
 """
 
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from collections.abc import Sequence
+from typing import Any
 
 from ts.metrics import sink
 from ts.metrics.caching_metric import CachingMetric
@@ -13,8 +14,8 @@ from ts.metrics.metric_type_enum import MetricTypes
 
 _TIMES = ("ms", "s")
 _SIZES = ("MB", "kB", "GB", "B")
-_Dimensions = Optional[Sequence[Dimension]]
-_Row = Tuple[str, str, str, List[str]]
+_Dimensions = Sequence[Dimension] | None
+_Row = tuple[str, str, str, list[str]]
 DECLARED: Sequence[_Row] = (
     ("gauge", "HandlerTime", "ms", ["ModelName", "Level"]),
     ("gauge", "PredictionTime", "ms", ["ModelName", "Level"]),
@@ -32,7 +33,7 @@ class MetricsCacheYamlImpl:
     ) -> None:
         self.model_name = model_name
         self.request_ids = request_ids
-        self._cache: Dict[Tuple[MetricTypes, str], CachingMetric] = {}
+        self._cache: dict[tuple[MetricTypes, str], CachingMetric] = {}
         for kind, name, unit, dimensions in declared:
             self.add_metric_to_cache(name, unit, dimensions, MetricTypes(kind))
 
@@ -41,7 +42,7 @@ class MetricsCacheYamlImpl:
         name: str,
         value: float,
         unit: str,
-        idx: Optional[int] = None,
+        idx: int | None = None,
         dimensions: _Dimensions = None,
         metric_type: MetricTypes = MetricTypes.COUNTER,
     ) -> None:
@@ -49,7 +50,7 @@ class MetricsCacheYamlImpl:
         self._tell(metric_type, name, unit, dimensions, value, self._request(idx))
 
     def add_counter(
-        self, name: str, value: float, idx: Optional[int] = None, dimensions: _Dimensions = None
+        self, name: str, value: float, idx: int | None = None, dimensions: _Dimensions = None
     ) -> None:
         """Add to a counter."""
         self._tell(MetricTypes.COUNTER, name, "count", dimensions, value, self._request(idx))
@@ -58,7 +59,7 @@ class MetricsCacheYamlImpl:
         self,
         name: str,
         value: float,
-        idx: Optional[int] = None,
+        idx: int | None = None,
         unit: str = "ms",
         dimensions: _Dimensions = None,
         metric_type: MetricTypes = MetricTypes.GAUGE,
@@ -71,7 +72,7 @@ class MetricsCacheYamlImpl:
         self,
         name: str,
         value: float,
-        idx: Optional[int] = None,
+        idx: int | None = None,
         unit: str = "MB",
         dimensions: _Dimensions = None,
         metric_type: MetricTypes = MetricTypes.GAUGE,
@@ -84,7 +85,7 @@ class MetricsCacheYamlImpl:
         self,
         name: str,
         value: float,
-        idx: Optional[int] = None,
+        idx: int | None = None,
         dimensions: _Dimensions = None,
         metric_type: MetricTypes = MetricTypes.GAUGE,
     ) -> None:
@@ -118,12 +119,10 @@ class MetricsCacheYamlImpl:
         metric = self._cache.get((metric_type, metric_name))
         if metric is None:
             known = ", ".join(name for _, name in self._cache)
-            raise MetricsCacheKeyError(
-                "no %s called %r; there are: %s" % (metric_type.value, metric_name, known)
-            )
+            raise MetricsCacheKeyError(f"no {metric_type.value} called {metric_name!r}; there are: {known}")
         return metric
 
-    def _request(self, idx: Optional[int]) -> str:
+    def _request(self, idx: int | None) -> str:
         """Return the id of a request of the batch, or of all of them with commas between; empty for none."""
         ids = self.request_ids
         if not isinstance(ids, dict):
@@ -146,11 +145,11 @@ def _check(name: str, value: object, kind: Any) -> None:
     if not isinstance(value, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
         expected = " or ".join(one.__name__ for one in kinds)
-        raise MetricsCacheTypeError("%s: found %r, expected %s" % (name, value, expected))
+        raise MetricsCacheTypeError(f"{name}: found {value!r}, expected {expected}")
 
 
 def _check_unit(name: str, unit: str, units: Sequence[str]) -> None:
     if unit not in units:
         raise MetricsCacheValueError(
-            "metric %s: found the unit %r, expected one of %s" % (name, unit, ", ".join(units))
+            f"metric {name}: found the unit {unit!r}, expected one of {', '.join(units)}"
         )

@@ -6,7 +6,7 @@ their handler. It imports torch when it is used, not before.
 
 import os
 import time
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any
 
 from ts.torch_handler import loading
 from ts.utils.util import load_label_mapping
@@ -17,17 +17,17 @@ class BaseHandler:
 
     def __init__(self) -> None:
         self.model: Any = None
-        self.mapping: Optional[Dict[str, str]] = None
+        self.mapping: dict[str, str] | None = None
         self.device: Any = None
         self.initialized = False
         self.context: Any = None
-        self.model_pt_path: Optional[str] = None
-        self.manifest: Optional[Dict[str, Any]] = None
-        self.map_location: Optional[str] = None
+        self.model_pt_path: str | None = None
+        self.manifest: dict[str, Any] | None = None
+        self.map_location: str | None = None
         self.explain = False
         self.target = 0
-        self.profiler_args: Dict[str, Any] = {}
-        self.model_yaml_config: Dict[str, Any] = {}
+        self.profiler_args: dict[str, Any] = {}
+        self.model_yaml_config: dict[str, Any] = {}
 
     def initialize(self, context: Any) -> None:
         """Load the model onto the worker's device. RuntimeError where there is nothing that can be loaded."""
@@ -46,7 +46,7 @@ class BaseHandler:
         self.mapping = load_label_mapping(os.path.join(model_dir, "index_to_name.json"))
         self.initialized = True
 
-    def _load(self, model_dir: str, model_file: Optional[str]) -> Any:
+    def _load(self, model_dir: str, model_file: str | None) -> Any:
         path, settings = self.model_pt_path, self.model_yaml_config
         if model_file:
             model = self._load_pickled_model(model_dir, model_file, path)
@@ -58,11 +58,11 @@ class BaseHandler:
         if path and path.endswith(".so") and loading.is_compiled_ahead(settings):
             return loading.load_compiled(path, self.device)
         raise RuntimeError(
-            "No model weights could be loaded: the manifest names %r as serializedFile and no modelFile; expected .pt "
-            "(TorchScript), .onnx, or .so with pt2.export.aot_compile" % path
+            f"No model weights could be loaded: the manifest names {path!r} as serializedFile and "
+            "no modelFile; expected .pt (TorchScript), .onnx, or .so with pt2.export.aot_compile"
         )
 
-    def _load_pickled_model(self, model_dir: str, model_file: str, model_pt_path: Optional[str]) -> Any:
+    def _load_pickled_model(self, model_dir: str, model_file: str, model_pt_path: str | None) -> Any:
         """The model of an eager archive. Handlers override it."""
         return loading.load_eager(model_dir, model_file, model_pt_path, self.device, self.model_yaml_config)
 
@@ -86,9 +86,9 @@ class BaseHandler:
                 return torch.from_numpy(self.model.run(None, feed)[0])
             return self.model(data.to(self.device), *args, **kwargs)
 
-    def postprocess(self, data: Any) -> List[Any]:
+    def postprocess(self, data: Any) -> list[Any]:
         """An answer for each request."""
-        answers: List[Any] = data.tolist()
+        answers: list[Any] = data.tolist()
         return answers
 
     def handle(self, data: Any, context: Any) -> Any:
@@ -111,7 +111,7 @@ class BaseHandler:
             return self.explain_handle(prepared, data)
         return self.postprocess(self.inference(prepared))
 
-    def _infer_with_profiler(self, data: Any) -> Tuple[Any, Any]:
+    def _infer_with_profiler(self, data: Any) -> tuple[Any, Any]:
         """Run the model under torch's profiler, whose traces go below /tmp/pytorch_profiler."""
         from torch import profiler
 
@@ -133,7 +133,7 @@ class BaseHandler:
         get_insights = getattr(self, "get_insights", None)
         if get_insights is None:
             raise NotImplementedError(
-                "%s cannot explain: it has no get_insights(tensor, raw, target)" % type(self).__name__
+                f"{type(self).__name__} cannot explain: it has no get_insights(tensor, raw, target)"
             )
         return get_insights(data_preprocess, inputs, target)
 

@@ -7,28 +7,28 @@ A pickle may run any code: weights are read with `weights_only`, unless the mode
 import importlib
 import logging
 import os
-from typing import Any, Dict, Optional
+from typing import Any
 
 from ts.unsupported import refusal
 from ts.utils.util import check_valid_pt2_backend, list_classes_from_module
 
 
-def device_of(gpu_id: Optional[int]) -> Any:
+def device_of(gpu_id: int | None) -> Any:
     """The `torch.device` of a worker that has this GPU: CUDA, Intel's or Apple's, whichever is there; else the CPU."""
     import torch
 
     if gpu_id is not None:
         if torch.cuda.is_available():
-            return torch.device("cuda:%d" % gpu_id)
+            return torch.device(f"cuda:{gpu_id}")
         if getattr(torch, "xpu", None) is not None and torch.xpu.is_available():
-            return torch.device("xpu:%d" % gpu_id)
+            return torch.device(f"xpu:{gpu_id}")
         if torch.backends.mps.is_available():
             return torch.device("mps")
     return torch.device("cpu")
 
 
 def load_eager(
-    model_dir: str, model_file: str, weights: Optional[str], device: Any, settings: Dict[str, Any]
+    model_dir: str, model_file: str, weights: str | None, device: Any, settings: dict[str, Any]
 ) -> Any:
     """An object of the only class in the model file, with its weights, if there are any. ValueError for another
     number of classes.
@@ -37,12 +37,12 @@ def load_eager(
 
     path = os.path.join(model_dir, model_file)
     if not os.path.isfile(path):
-        raise RuntimeError("%s, which the manifest names as modelFile, is not there" % path)
+        raise RuntimeError(f"{path}, which the manifest names as modelFile, is not there")
     module = importlib.import_module(os.path.splitext(os.path.basename(model_file))[0])
     classes = list_classes_from_module(module)
     if len(classes) != 1:
         names = ", ".join(found.__name__ for found in classes) or "none"
-        raise ValueError("%s: expected exactly one class, which is the model; found: %s" % (path, names))
+        raise ValueError(f"{path}: expected exactly one class, which is the model; found: {names}")
     model = classes[0]()
     if weights is not None and os.path.isfile(weights):
         model.load_state_dict(torch.load(weights, map_location=device, weights_only=_is_safe(settings)))
@@ -75,18 +75,18 @@ def load_compiled(weights: str, device: Any) -> Any:
 
     load = getattr(torch._export, "aot_load", None)
     if load is None:
-        raise refusal("a model compiled ahead of time (.so), under torch %s," % torch.__version__)
+        raise refusal(f"a model compiled ahead of time (.so), under torch {torch.__version__},")
     return load(weights, device.type)
 
 
-def is_compiled_ahead(settings: Dict[str, Any]) -> bool:
+def is_compiled_ahead(settings: dict[str, Any]) -> bool:
     """Does the configuration say `pt2: {export: {aot_compile: true}}`?"""
     pt2 = settings.get("pt2")
     export = pt2.get("export") if isinstance(pt2, dict) else None
     return bool(isinstance(export, dict) and export.get("aot_compile"))
 
 
-def compiled(model: Any, settings: Dict[str, Any]) -> Any:
+def compiled(model: Any, settings: dict[str, Any]) -> Any:
     """The model under `torch.compile`, where `pt2` asks for a backend that is known; a failure only warns."""
     options = compile_options(settings.get("pt2"))
     if options is None:
@@ -100,9 +100,9 @@ def compiled(model: Any, settings: Dict[str, Any]) -> Any:
         return model
 
 
-def compile_options(pt2: Any) -> Optional[Dict[str, Any]]:
+def compile_options(pt2: Any) -> dict[str, Any] | None:
     """The arguments of `torch.compile` that `pt2` stands for: a backend, arguments, or `{compile: {enable: true}}`."""
-    options: Optional[Dict[str, Any]] = None
+    options: dict[str, Any] | None = None
     if isinstance(pt2, str):
         options = {"backend": pt2}
     elif isinstance(pt2, dict) and isinstance(pt2.get("compile"), dict):
@@ -117,6 +117,6 @@ def compile_options(pt2: Any) -> Optional[Dict[str, Any]]:
     return options
 
 
-def _is_safe(settings: Dict[str, Any]) -> bool:
+def _is_safe(settings: dict[str, Any]) -> bool:
     own = settings.get("handler")
     return not (isinstance(own, dict) and own.get("weights_only") is False)

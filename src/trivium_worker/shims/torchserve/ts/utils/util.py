@@ -6,8 +6,9 @@ Source: spec sheet `torchserve`, sections 4.3, 8.1, 8.2 and 8.3.
 import inspect
 import json
 import os
+from collections.abc import Iterable, Sequence
 from types import ModuleType
-from typing import Any, Dict, Iterable, List, Optional, Sequence
+from typing import Any
 
 _PT2_BACKENDS = frozenset(
     (
@@ -38,10 +39,10 @@ class PredictionException(Exception):
         self.error_code = error_code
 
     def __str__(self) -> str:
-        return "%s : %s" % (self.message, self.error_code)
+        return f"{self.message} : {self.error_code}"
 
 
-def list_classes_from_module(module: ModuleType, parent_class: Optional[type] = None) -> List[type]:
+def list_classes_from_module(module: ModuleType, parent_class: type | None = None) -> list[type]:
     """The classes that a module defines; those that it imports do not count. With a parent only what extends it."""
     found = [
         value
@@ -53,7 +54,7 @@ def list_classes_from_module(module: ModuleType, parent_class: Optional[type] = 
     return [value for value in found if issubclass(value, parent_class)]
 
 
-def load_label_mapping(mapping_file_path: str) -> Optional[Dict[str, str]]:
+def load_label_mapping(mapping_file_path: str) -> dict[str, str] | None:
     """index_to_name.json: the label of each class by its number as text; None where there is no such file.
 
     ValueError for another shape than `{"0": label}`, `{"0": [..., label]}` or `{"object_type_names": [label, ...]}`.
@@ -63,19 +64,18 @@ def load_label_mapping(mapping_file_path: str) -> Optional[Dict[str, str]]:
     with open(mapping_file_path, encoding="utf-8") as file:
         mapping = json.load(file)
     if not isinstance(mapping, dict):
-        raise ValueError("%s: expected a JSON object of labels by class number" % mapping_file_path)
+        raise ValueError(f"{mapping_file_path}: expected a JSON object of labels by class number")
     if "object_type_names" in mapping:
         names = mapping["object_type_names"]
         if not isinstance(names, list):
-            raise ValueError("%s: object_type_names: expected a list of labels" % mapping_file_path)
+            raise ValueError(f"{mapping_file_path}: object_type_names: expected a list of labels")
         return {str(number): str(label) for number, label in enumerate(names)}
     labels = {}
     for number, value in mapping.items():
         label = value[-1] if isinstance(value, list) and value else value
         if not isinstance(label, str):
             raise ValueError(
-                "%s: %s: found %r, expected a label or a list that ends with one"
-                % (mapping_file_path, number, value)
+                f"{mapping_file_path}: {number}: found {value!r}, expected a label or a list that ends with one"
             )
         labels[number] = label
     return labels
@@ -83,24 +83,27 @@ def load_label_mapping(mapping_file_path: str) -> Optional[Dict[str, str]]:
 
 def map_class_to_label(
     probs: Sequence[Sequence[float]],
-    mapping: Optional[Dict[str, str]] = None,
-    lbl_classes: Optional[Iterable[Sequence[int]]] = None,
-) -> List[Dict[str, float]]:
+    mapping: dict[str, str] | None = None,
+    lbl_classes: Iterable[Sequence[int]] | None = None,
+) -> list[dict[str, float]]:
     """Return for each row a dict of probabilities by label. Without classes those of a row are 0, 1, ...; without a
     mapping a class's label is its number.
     """
     if not isinstance(probs, list):
-        raise TypeError("map_class_to_label: found %s, expected a list of rows" % type(probs).__name__)
+        raise TypeError(f"map_class_to_label: found {type(probs).__name__}, expected a list of rows")
     if mapping is not None and not isinstance(mapping, dict):
-        raise TypeError("map_class_to_label: the mapping is a %s, expected a dict" % type(mapping).__name__)
+        raise TypeError(f"map_class_to_label: the mapping is a {type(mapping).__name__}, expected a dict")
     classes = lbl_classes if lbl_classes is not None else [range(len(row)) for row in probs]
     return [
-        {(str(one) if mapping is None else mapping[str(one)]): prob for one, prob in zip(numbers, row)}
-        for numbers, row in zip(classes, probs)
+        {
+            (str(one) if mapping is None else mapping[str(one)]): prob
+            for one, prob in zip(numbers, row, strict=False)
+        }
+        for numbers, row in zip(classes, probs, strict=False)
     ]
 
 
-def get_yaml_config(yaml_file_path: str) -> Dict[str, Any]:
+def get_yaml_config(yaml_file_path: str) -> dict[str, Any]:
     """A YAML file, safely loaded; empty where the file is. ImportError where PyYAML is not installed."""
     import yaml
 
