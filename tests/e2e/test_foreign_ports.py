@@ -220,8 +220,8 @@ def plain_torch(folder: Path) -> Iterator[int]:
 MANAGED_SLOW = {
     **SLOW,
     "half the head of a registration": b"POST /models?url=m.mar HTTP/1.1\r\nHost: loc",
-    "half the body of a registration": b"POST /models?url=m HTTP/1.1\r\nHost: a\r\nContent-Length: 99\r\n\r\nabc",
-    "half a chunk of a scaling": b"PUT /models/m HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n50\r\nabc",
+    "half the body of a registration": b"POST /models?url=m HTTP/1.1\r\nHost: [::1]\r\nContent-Length: 99\r\n\r\nabc",
+    "half a chunk of it": b"PUT /models/m HTTP/1.1\r\nHost: [::1]\r\nTransfer-Encoding: chunked\r\n\r\n50\r\nabc",
 }
 
 
