@@ -339,7 +339,8 @@ def test_a_cancelled_ensemble_stops_its_members(tmp_path):
         await one.stands()
         one.ticket.cancel(LEFT)
         await one.until(lambda: one.sent().endswith("done"))
-        assert int(one.sent().split()[0]) <= 2 * WINDOW
+        # Two windows stand full; what the cancellation takes out of one may be sent anew until the sender hears of it.
+        assert int(one.sent().split()[0]) <= 3 * WINDOW
         assert server.statistics("many").failures == {"cancelled": 1}
         assert server.statistics("graph").failures == {"cancelled": 1}
 
