@@ -10,6 +10,7 @@ import msgspec
 
 from trivium.codecs import data_reasons
 from trivium.codecs.compression import Inflater, accepted
+from trivium.codecs.routes import prefixes
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError, anew, frameless
 from trivium.types.interfaces import Encoder, WireProtocol
@@ -38,10 +39,9 @@ from trivium.wires.v2.parameters import RESERVED
 from trivium.wires.v2.placement import Form
 from trivium.wires.v2.restricted import check_key
 from trivium.wires.v2.routes import ENDPOINTS as ENDPOINTS
-from trivium.wires.v2.routes import Verb, find_target
+from trivium.wires.v2.routes import ROWS, Verb, find_target
 
-ROUTES: Mapping[Role, Sequence[str]] = {Role.INFERENCE: ("v2",), Role.MANAGEMENT: ("v2",)}
-"""The first segments of the paths that this protocol can serve, by role."""
+ROUTES: Mapping[Role, Sequence[str]] = dict.fromkeys((Role.INFERENCE, Role.MANAGEMENT), prefixes(ROWS))
 
 COSTLY_JSON_BYTES = 128 * 2**10
 COSTLY_PACKED_BYTES = 2**10
