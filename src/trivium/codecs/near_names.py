@@ -1,7 +1,7 @@
 """Finds the name that somebody may have meant: comparing texts by likeness is dear, and stands here alone. Pure.
 
-Source: the longest common subsequence by bits, after Crochemore and others (2001) and Hyyrö (2004). Likeness is twice its
-length by the length of both: one pass over the letters of each known name, without a call for any of them.
+Source: the longest common subsequence by bits, after Crochemore and others (2001) and Hyyrö (2004). Likeness is twice
+its length by the length of both: one pass over the letters of each known name, without a call for any of them.
 """
 
 from collections.abc import Iterable

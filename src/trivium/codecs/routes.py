@@ -1,8 +1,8 @@
-"""The routes of a protocol over HTTP as rows, and the tree that is asked about a request; all else is made of the rows.
+"""The routes of a protocol over HTTP as rows, and the tree of them that is asked about each request.
 
-In the path of a row "{name}" is one segment that is not empty, "{name}:word" one that ends so and has something in front
-of that, "..." at the end whatever follows, if anything does, and "{name}..." the same, with a name for its first segment.
-Where several rows fit, the one that says more literally goes before, segment by segment. Pure.
+In the path of a row "{name}" is one segment that is not empty, "{name}:word" one that ends so and has something in
+front of that, "..." at the end whatever follows, if anything does, and "{name}..." the same, with a name for its first
+segment. Where several rows fit, the one that says more literally goes before, segment by segment. Pure.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,7 +24,8 @@ _VERSION = "version"
 class HttpRoute(msgspec.Struct, frozen=True, gc=False):
     """What is asked for by some methods, with a space between them ("*": any but OPTIONS), at some path.
 
-    The segment called `subject` is the target's model, the one called "version" its version. `verb`, `scope`,
+    The segment called `subject` is the target's model, the one called "version" its version; without a subject the
+    target has no names. `verb`, `scope`,
     `takes_body` and `is_served` are the target's own. At a row without methods nothing is served, whatever other rows
     say that are less literal.
     """
@@ -76,9 +77,11 @@ def _shown(path: str) -> str:
 
 
 class RouteRefusal(ServeError):
-    """Refuses a path (NOT_FOUND), or a method (METHOD) where those are there that `allow` lists. Its sentence is made by
-    `say` once somebody asks for it, and so for nobody who is not let in.
+    """Refuses a path (NOT_FOUND), or a method (METHOD) where those are there that `allow` lists. `say` makes its
+    sentence once somebody asks for it, and so for nobody who is not let in.
     """
+
+    _message: str = ""
 
     def __init__(self, code: Code, head: Head, allow: str, say: "Advice") -> None:
         super().__init__(code, "")
@@ -111,15 +114,20 @@ Advice = Callable[[Head, str], str]
 
 
 class _Reply(msgspec.Struct, frozen=True, gc=False):
-    """One route under one method: the target itself, or what it is made of. The names are the segments of these numbers;
-    of that of the model so many characters at the end are no part of it. The first segment of a path is empty.
+    """Answers one method at one route: by the target itself, where it has no name in it, or by what it is made of. The
+    names are the segments of these numbers; the first segment of every path is empty. `is_odd`: the model is a segment
+    without its `ending`, or the version need not be there.
     """
 
     target: Target | None
-    route: HttpRoute
+    verb: str
+    takes_body: bool
+    scope: AccessScope
+    is_served: bool
     model_at: int
-    ending: int
     version_at: int
+    ending: int
+    is_odd: bool
 
 
 class _Leaf(msgspec.Struct, frozen=True, gc=False):
@@ -129,8 +137,8 @@ class _Leaf(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Node(msgspec.Struct, frozen=True, gc=False):
-    """What follows a part of a path. `leaf`: what the path is that ends here; `rest`: what one is that goes on in a way
-    that is not here.
+    """What follows a part of a path: by the segments that rows say literally, by an ending, by any other name. `leaf`:
+    what the path is that ends here; `rest`: what one is that goes on in a way that is not here.
     """
 
     literals: dict[str, "_Node"]
@@ -182,35 +190,23 @@ class RouteTree:
         for segment in segments:
             following = node.literals.get(segment)
             if following is None:
-                if segment:
-                    following = node.named
-                    for ending, one in node.endings:
-                        if segment.endswith(ending) and segment != ending:
-                            following = one
-                            break
+                following = node.named if segment and not node.endings else _behind(node, segment)
                 if following is None:
                     leaf = node.rest
                     break
             node = following
         else:
             leaf = node.leaf
-        if leaf is None:
-            raise RouteRefusal(Code.NOT_FOUND, head, "", self._say)
-        reply = leaf.by_method.get(head.method, leaf.other)
+        reply = None if leaf is None else leaf.by_method.get(head.method, leaf.other)
         if reply is None:
-            raise RouteRefusal(Code.METHOD if leaf.allow else Code.NOT_FOUND, head, leaf.allow, self._say)
+            allow = "" if leaf is None else leaf.allow
+            raise RouteRefusal(Code.METHOD if allow else Code.NOT_FOUND, head, allow, self._say)
         if reply.target is not None:
             return reply.target
-        model = segments[reply.model_at]
-        version = segments[reply.version_at] if reply.version_at < len(segments) else ""
-        if reply.ending:
-            model = model[: -reply.ending]
-        if "%" in model:
-            model = decoded(model)
-        if "%" in version:
-            version = decoded(version)
-        route = reply.route
-        return Target(route.verb, model, version, route.takes_body, 0, route.scope, route.is_served)
+        if reply.is_odd or "%" in head.path:
+            return _spelt(reply, segments)
+        model, version = segments[reply.model_at], segments[reply.version_at]
+        return Target(reply.verb, model, version, reply.takes_body, 0, reply.scope, reply.is_served)
 
     def _node(self, tiers: Sequence[_Tier]) -> _Node:
         leaf, rest, alive = None, None, []
@@ -285,14 +281,40 @@ def _fits(kind: str, first: str) -> bool:
     return first != "" and first.endswith(ending) and first != ending
 
 
+def _behind(node: _Node, segment: str) -> _Node | None:
+    """Return what follows a segment that may have one of the node's endings."""
+    for ending, following in node.endings:
+        if segment.endswith(ending) and segment != ending:
+            return following
+    return node.named if segment else None
+
+
+def _spelt(reply: _Reply, segments: Sequence[str]) -> Target:
+    """Return the target whose names are not segments as they are."""
+    model = segments[reply.model_at]
+    version = segments[reply.version_at] if reply.version_at < len(segments) else ""
+    model = decoded(model[: len(model) - reply.ending])
+    return Target(reply.verb, model, decoded(version), reply.takes_body, 0, reply.scope, reply.is_served)
+
+
 def _reply(route: HttpRoute) -> _Reply:
-    """Compile a route: a target that has no name in it is the same for all requests."""
+    """Compile a route for the methods that it has."""
     model_at = ending = version_at = 0
-    for i, segment in enumerate(route.path.split("/")):
+    for i, segment in enumerate(route.path.split("/") if route.subject else ()):
         name, _, behind = segment.partition("}")
         if name == "{" + route.subject:
             model_at, ending = i, len(behind)
         elif name == "{" + _VERSION:
             version_at = i
     target = Target(route.verb, "", "", route.takes_body, 0, route.scope, route.is_served)
-    return _Reply(None if model_at or version_at else target, route, model_at, ending, version_at)
+    return _Reply(
+        None if model_at or version_at else target,
+        route.verb,
+        route.takes_body,
+        route.scope,
+        route.is_served,
+        model_at,
+        version_at,
+        ending,
+        ending > 0 or route.path.endswith(_REST),
+    )

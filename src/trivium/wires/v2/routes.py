@@ -14,7 +14,7 @@ from trivium.codecs.routes import ANY, HttpRoute, RouteTree, endpoints
 from trivium.types.access import AccessScope, Endpoint
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.types.wire import Head, Target
+from trivium.types.wire import Head
 from trivium.wires.v2 import request_reasons
 
 
@@ -103,9 +103,14 @@ ROWS: Sequence[HttpRoute] = (
 )
 """All that this protocol answers."""
 
-_NAMED_REPOSITORY = "named repository"
+NAMED_REPOSITORY = "named repository"
 _REFUSED: Sequence[HttpRoute] = tuple(
-    HttpRoute(f"{ANY} OPTIONS", f"/v2/repository/{{repository}}/models/{{model}}/{verb}", _NAMED_REPOSITORY)
+    HttpRoute(
+        f"{ANY} OPTIONS",
+        f"/v2/repository/{{repository}}/models/{{model}}/{verb}",
+        NAMED_REPOSITORY,
+        subject="",
+    )
     for verb in (Verb.LOAD, Verb.UNLOAD)
 )
 ENDPOINTS: Sequence[Endpoint] = endpoints(ROWS)
@@ -123,18 +128,15 @@ _SERVER_PATHS = (
 _MODEL_PATHS = ("", "/infer", "/generate", "/ready", "/config", "/stats", "/versions/1", "/versions/1/infer")
 
 
-def find_target(head: Head) -> Target:
-    """The target of a head. The refusal of a path names the routes near it, of a method those that there are."""
-    target = _TREE.find(head)
-    if target.verb is _NAMED_REPOSITORY:
-        _, _, _, name, _, model, verb = head.path.split("/")
-        raise ServeError(
-            Code.UNSUPPORTED,
-            f"The repository {quoted(name)} cannot be chosen: a model's name is unique over all paths served. "
-            f"Use /v2/repository/models/{quoted(model)[1:-1]}/{verb}.",
-            info=ErrorInfo.of(request_reasons.NAMED_REPOSITORY),
-        )
-    return target
+def named_repository(path: str) -> ServeError:
+    """Return the refusal of a path that names one repository among several."""
+    _, _, _, name, _, model, verb = path.split("/")
+    return ServeError(
+        Code.UNSUPPORTED,
+        f"The repository {quoted(name)} cannot be chosen: a model's name is unique over all paths served. "
+        f"Use /v2/repository/models/{quoted(model)[1:-1]}/{verb}.",
+        info=ErrorInfo.of(request_reasons.NAMED_REPOSITORY),
+    )
 
 
 def _advice(head: Head, allow: str) -> str:
@@ -149,4 +151,4 @@ def _advice(head: Head, allow: str) -> str:
     return f"There is no route {quoted(head.path)}. Routes near it: {', '.join(close)}."
 
 
-_TREE = RouteTree((*ROWS, *_REFUSED), _advice)
+TREE = RouteTree((*ROWS, *_REFUSED), _advice)

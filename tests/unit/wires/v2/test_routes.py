@@ -4,11 +4,11 @@ from trivium.codecs.routes import RouteRefusal
 from trivium.types.access import AccessScope
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import Head, Target
-from trivium.wires.v2.routes import Verb, find_target
+from trivium.wires.v2.routes import TREE, Verb
 
 
 def target(method, path):
-    return find_target(Head(method, path, "", {}))
+    return TREE.find(Head(method, path, "", {}))
 
 
 @pytest.mark.parametrize(

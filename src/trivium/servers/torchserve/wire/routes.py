@@ -191,8 +191,16 @@ OPEN_INFERENCE: Sequence[ApiRoute] = (
         ApiOperation("GET", "/v2/health/ready", "open_ready", "Say that the server is ready."),
         scope=_OPEN,
     ),
-    _said(
-        "/v2/models/{model}/versions/{version}/...", TorchServeVerb.OPEN_VERSIONS, has_slash=False
+    ApiRoute(
+        [
+            HttpRoute(
+                f"{ANY} OPTIONS",
+                "/v2/models/{model}/versions/{version}/...",
+                TorchServeVerb.OPEN_VERSIONS,
+                _INFER,
+                subject="",
+            )
+        ]
     ),  # refused
 )
 """The routes of the open inference protocol that TorchServe answers by itself, where that is switched on."""

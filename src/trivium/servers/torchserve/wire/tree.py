@@ -18,10 +18,11 @@ def tree_of(roles: frozenset[Role], has_open_inference: bool, renews: bool) -> R
     """The routes for these roles; with `renews` keys can be renewed where models are managed."""
     rows = _rows(DESCRIPTIONS)
     told = management_routes.TOLD
-    if Role.MANAGEMENT in roles:
+    manages = Role.MANAGEMENT in roles
+    if manages:
         rows += _rows(MANAGEMENT)
         rows += token_renewal.ROWS if renews else ()
-    if Role.INFERENCE in roles:
+    if Role.INFERENCE in roles or not manages:
         rows += [*_rows((PING, *PREDICTIONS, *(OPEN_INFERENCE if has_open_inference else ()))), *REFUSED]
         told = routes.TOLD
 
