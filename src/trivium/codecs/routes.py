@@ -22,7 +22,7 @@ _VERSION = "version"
 
 
 class HttpRoute(msgspec.Struct, frozen=True, gc=False):
-    """What is asked for by some methods, with a space between them ("*": any but OPTIONS), at some path.
+    """Says what some methods ask for at a path; they have a space between them, and "*" is any but OPTIONS.
 
     The segment called `subject` is the target's model, the one called "version" its version; without a subject the
     target has no names. `verb`, `scope`,
@@ -91,7 +91,7 @@ class RouteRefusal(ServeError):
 
     @property
     def message(self) -> str:
-        """What is wrong, and what there is."""
+        """Say what is wrong, and what there is."""
         if not self._message:
             self._message = self._say(self.head, self.allow)
         return self._message
@@ -137,8 +137,8 @@ class _Leaf(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Node(msgspec.Struct, frozen=True, gc=False):
-    """What follows a part of a path: by the segments that rows say literally, by an ending, by any other name. `leaf`:
-    what the path is that ends here; `rest`: what one is that goes on in a way that is not here.
+    """Holds what follows a part of a path: by the segments that rows say literally, by an ending, by any other name.
+    `leaf`: what the path is that ends here; `rest`: what one is that goes on in a way that is not here.
     """
 
     literals: dict[str, "_Node"]

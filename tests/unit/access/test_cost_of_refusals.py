@@ -2,6 +2,7 @@
 counted, not seconds.
 """
 
+import contextlib
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -165,26 +166,26 @@ def test_no_refusal_of_an_rpc_costs_more_for_a_longer_name(name: str) -> None:
     protocol = CATALOGUE.rpc[name].make(ProtocolContext())
 
     def refused(method: str) -> None:
-        with pytest.raises(ServeError) as error:
+        try:
             protocol.kind(method)
-        protocol.refuse(RpcCall(method), error.value)
+        except ServeError as error:
+            protocol.refuse(RpcCall(method), error)
 
-    counts = [
-        calls_of(lambda method=method: refused(method))
-        for method in (f"/a/{SHORT}", f"/a/{SHORT}", f"/a/{LONG}")
-    ]
-    assert counts[2] <= counts[1] < 100
+    methods = [f"/a/{name}" for name in (SHORT, SHORT, LONG)]
+    counts = [calls_of(lambda method=method: refused(method)) for method in methods]
+    assert counts[2] <= counts[1] < 60
 
 
 def test_looking_for_a_models_name_costs_a_call_or_two_for_each_that_there_is() -> None:
     registry = Registry()
-    for i in range(20):
-        registry.record(f"model_{i}_classifier", "1")
+    names = [f"model_{i}_classifier" for i in range(20)]
+    for each in names:
+        registry.record(each, "1")
 
     def refused(name: str) -> None:
-        with pytest.raises(ServeError, match="There is no model"):
+        with contextlib.suppress(ServeError):
             registry.serving(name)
 
     short, long = (calls_of(lambda name=name: refused(name)) for name in (SHORT, LONG))
-    assert long <= short < 150
-    assert calls_of(lambda: near("model_7_clasifier", [f"model_{i}_classifier" for i in range(20)])) < 100
+    assert 0 < long <= short < 100
+    assert calls_of(lambda: near("model_7_clasifier", names)) < 100
