@@ -86,7 +86,10 @@ def ending(error: ServeError) -> RpcAnswer:
 
 def writable(message: str) -> str:
     """Lone surrogates, which hostile names bring, are escaped; the middle of a long text is left out."""
-    text = message.encode("utf-8", "backslashreplace").decode()
+    data = message.encode("utf-8", "backslashreplace")
+    text = data.decode()
+    if 3 * len(data) <= _MOST_BYTES:  # as long as it may become: not worth writing it to see
+        return text
     if len(quote(text[:_MOST_BYTES])) <= _MOST_BYTES and len(text) <= _MOST_BYTES:
         return text
     half = _MOST_BYTES // 2

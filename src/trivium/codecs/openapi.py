@@ -13,6 +13,7 @@ from urllib.parse import quote
 import msgspec
 
 from trivium.codecs.error_texts import wire_text
+from trivium.codecs.routes import HttpRoute, endpoints
 from trivium.types.access import Endpoint
 
 VERSION = "3.0.1"
@@ -61,8 +62,13 @@ class ApiOperation(msgspec.Struct, frozen=True):
 class ApiRoute(msgspec.Struct, frozen=True):
     """Holds what a protocol answers, and how that is described."""
 
-    endpoints: Sequence[Endpoint]
+    rows: Sequence[HttpRoute]
     operations: Sequence[ApiOperation] = ()
+
+    @property
+    def endpoints(self) -> Sequence[Endpoint]:
+        """Return the rows as the table for people has them."""
+        return endpoints(self.rows)
 
 
 class ApiTitle(msgspec.Struct, frozen=True):

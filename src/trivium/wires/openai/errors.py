@@ -11,6 +11,7 @@ import msgspec
 
 from trivium.codecs.error_texts import wire_text
 from trivium.codecs.header_text import JSON
+from trivium.codecs.routes import RouteRefusal
 from trivium.types import reasons
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import HttpAnswer
@@ -49,20 +50,12 @@ TABLE: Mapping[Code, OpenAiErrorRow] = {
 }
 
 
-class OpenAiRefusal(ServeError):
-    """A refusal of a path or a method; `fields` are further header lines."""
-
-    def __init__(self, code: Code, message: str, fields: bytes = b"") -> None:
-        super().__init__(code, message)
-        self.fields = fields
-
-
 def refuse(error: ServeError, id_line: bytes = b"") -> HttpAnswer:
     """The error as a whole answer; Retry-After in whole seconds, 1 at least. `id_line` names the request."""
     fields = id_line + JSON
     if error.retry_after is not None:
         fields += b"Retry-After: %d\r\n" % max(1, ceil(error.retry_after))
-    if isinstance(error, OpenAiRefusal):
+    if isinstance(error, RouteRefusal):
         fields += error.fields
     body = error_object(error)
     return HttpAnswer(error.status or TABLE[error.code].status, fields, (body,), len(body))
@@ -73,7 +66,7 @@ def error_object(error: ServeError) -> bytes:
     row = TABLE[error.code]
     code = "unsupported_parameter" if error.reason == reasons.UNSERVED_FIELD else row.code
     field = error.metadata.get("field") if error.reason in (reasons.FIELD, reasons.UNSERVED_FIELD) else None
-    is_route = isinstance(error, OpenAiRefusal) and error.code is Code.NOT_FOUND
+    is_route = isinstance(error, RouteRefusal) and error.code is Code.NOT_FOUND
     return msgspec.json.encode(
         {
             "error": {

@@ -11,7 +11,9 @@ from urllib.parse import parse_qsl
 from trivium.codecs.chat_answers import ChatIdentity
 from trivium.codecs.header_text import essence
 from trivium.codecs.request_fields import decode_request, field_error
+from trivium.codecs.routes import endpoints, prefixes
 from trivium.types import reasons
+from trivium.types.access import Endpoint
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Encoder, WireProtocol
@@ -22,11 +24,10 @@ from trivium.types.protocol_context import ProtocolContext
 from trivium.types.wire import Body, Head, HttpAnswer, Target
 from trivium.wires.openai.answer import ModelsEncoder, OpenAiEncoder
 from trivium.wires.openai.errors import refuse
-from trivium.wires.openai.routes import ENDPOINTS as ENDPOINTS
-from trivium.wires.openai.routes import OpenAiVerb, find_target
+from trivium.wires.openai.routes import ROWS, TREE, OpenAiVerb
 
-ROUTES: Mapping[Role, Sequence[str]] = {Role.INFERENCE: ("v1",)}
-"""The first segments of the paths that this protocol can serve, by role."""
+ROUTES: Mapping[Role, Sequence[str]] = {Role.INFERENCE: prefixes(ROWS)}
+ENDPOINTS: Sequence[Endpoint] = endpoints(ROWS)
 
 COSTLY_BYTES = 2**16
 MOST_ARGUMENTS = 1000
@@ -46,8 +47,8 @@ class OpenAiHttp:
         self._takes_only = takes_only
 
     def head(self, head: Head) -> Target:
-        """The route, by `routes.find_target`."""
-        return find_target(head)
+        """The route. NOT_FOUND names the routes, METHOD says which methods there are."""
+        return TREE.find(head)
 
     def is_costly(self, head: Head, data: bytes | memoryview) -> bool:
         """A long text or a list of many ids takes a millisecond to read."""

@@ -13,6 +13,7 @@ from trivium.codecs.error_texts import wire_text
 from trivium.codecs.exposition import CONTENT_TYPE, ExposedMetric, custom, sample_names, text
 from trivium.codecs.header_text import JSON
 from trivium.codecs.path_segments import quoted
+from trivium.codecs.routes import HttpRoute, RouteRefusal, RouteTree, endpoints, prefixes, with_slash
 from trivium.types.access import AccessScope, Endpoint
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Encoder, WireProtocol
@@ -24,14 +25,9 @@ from trivium.types.statistics import MetricsReport
 from trivium.types.wire import Body, Head, HttpAnswer, Target
 from trivium.wires.prometheus import generation, own, triton
 
-ROUTES: Mapping[Role, Sequence[str]] = {Role.METRICS: ("metrics",)}
-"""The first segments of the paths that this protocol can serve, by role."""
-
-ENDPOINTS: Sequence[Endpoint] = (
-    Endpoint("GET", "/metrics", AccessScope.OBSERVE),
-    Endpoint("GET", "/metrics/", AccessScope.OBSERVE),
-)
-"""All that this protocol answers."""
+_ROWS = tuple(with_slash([HttpRoute("GET", "/metrics", "metrics", AccessScope.OBSERVE)]))
+ROUTES: Mapping[Role, Sequence[str]] = {Role.METRICS: prefixes(_ROWS)}
+ENDPOINTS: Sequence[Endpoint] = endpoints(_ROWS)
 
 STATUS: Mapping[Code, int] = {
     Code.INVALID: 400,
@@ -58,7 +54,6 @@ STATUS: Mapping[Code, int] = {
 """Code -> status."""
 
 _TEXT = f"Content-Type: {CONTENT_TYPE}\r\n".encode()
-_ALLOW = b"Allow: GET, HEAD\r\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +74,7 @@ class PrometheusHttp:
 
     def head(self, head: Head) -> Target:
         """NOT_FOUND for another path, METHOD for another method than GET (HEAD comes as GET)."""
-        if head.path not in ("/metrics", "/metrics/"):
-            raise ServeError(Code.NOT_FOUND, f"There is no route {quoted(head.path)}; there is /metrics.")
-        if head.method != "GET":
-            raise ServeError(Code.METHOD, "Method Not Allowed")
-        return Target("metrics", scope=AccessScope.OBSERVE)
+        return _TREE.find(head)
 
     def is_costly(self, head: Head, data: bytes | memoryview) -> bool:
         """There is no body to decode."""
@@ -148,6 +139,13 @@ def families(report: MetricsReport, which: MetricsOptions) -> Iterator[ExposedMe
 
 
 def _refusal(error: ServeError) -> HttpAnswer:
+    fields = JSON + error.fields if isinstance(error, RouteRefusal) else JSON
     body = msgspec.json.encode({"error": wire_text(error.message)})
-    status = error.status or STATUS[error.code]
-    return HttpAnswer(status, JSON + _ALLOW if error.code is Code.METHOD else JSON, (body,), len(body))
+    return HttpAnswer(error.status or STATUS[error.code], fields, (body,), len(body))
+
+
+def _advice(head: Head, allow: str) -> str:
+    return "Method Not Allowed" if allow else f"There is no route {quoted(head.path)}; there is /metrics."
+
+
+_TREE = RouteTree(_ROWS, _advice)

@@ -11,6 +11,7 @@ import msgspec
 
 from trivium.codecs.error_texts import wire_text
 from trivium.codecs.header_text import JSON
+from trivium.codecs.routes import RouteRefusal
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import HttpAnswer
@@ -42,7 +43,7 @@ _PLAIN_FIELDS = b"Content-Type: text/plain\r\n"
 
 
 class WireRefusal(ServeError):
-    """A refusal with header lines of its own in `fields`, each with its CRLF: Allow, Accept-Encoding."""
+    """A refusal with header lines of its own in `fields`, each with its CRLF."""
 
     def __init__(self, code: Code, message: str, fields: bytes, facts: ErrorInfo | None = None) -> None:
         super().__init__(code, message, info=facts)
@@ -78,7 +79,7 @@ def refuse(error: ServeError) -> HttpAnswer:
     fields = error.fields if isinstance(error, TranslatedError) else JSON
     if error.retry_after is not None:
         fields += b"Retry-After: %d\r\n" % ceil(error.retry_after)
-    if isinstance(error, WireRefusal):
+    if isinstance(error, WireRefusal | RouteRefusal):
         fields += error.fields
     body = error_text(error)
     phrase = error.phrase if isinstance(error, TranslatedError) else None

@@ -10,6 +10,7 @@ import msgspec
 
 from trivium.codecs import data_reasons
 from trivium.codecs.compression import Inflater, accepted
+from trivium.codecs.routes import prefixes
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError, anew, frameless
 from trivium.types.interfaces import Encoder, WireProtocol
@@ -38,10 +39,9 @@ from trivium.wires.v2.parameters import RESERVED
 from trivium.wires.v2.placement import Form
 from trivium.wires.v2.restricted import check_key
 from trivium.wires.v2.routes import ENDPOINTS as ENDPOINTS
-from trivium.wires.v2.routes import Verb, find_target
+from trivium.wires.v2.routes import NAMED_REPOSITORY, ROWS, TREE, Verb, named_repository
 
-ROUTES: Mapping[Role, Sequence[str]] = {Role.INFERENCE: ("v2",), Role.MANAGEMENT: ("v2",)}
-"""The first segments of the paths that this protocol can serve, by role."""
+ROUTES: Mapping[Role, Sequence[str]] = dict.fromkeys((Role.INFERENCE, Role.MANAGEMENT), prefixes(ROWS))
 
 COSTLY_JSON_BYTES = 128 * 2**10
 COSTLY_PACKED_BYTES = 2**10
@@ -71,13 +71,16 @@ class KServeHttp:
         self._models = abilities.original.documents
 
     def head(self, head: Head) -> Target:
-        """The route, by `routes.find_target`. NOT_FOUND, METHOD, INVALID for a name that is no UTF-8, or a status of
-        403 for who lacks the key to a restricted one.
+        """The route. The refusal of a path names the routes near it, of a method those that there are. INVALID for a
+        name that is no UTF-8, FORBIDDEN for who lacks the key to a restricted one.
         """
-        target = find_target(head)
+        target = TREE.find(head)
+        verb = target.verb
+        if verb is NAMED_REPOSITORY:
+            raise named_repository(head.path)
         if self._abilities.restricted:
-            check_key(head, target.verb, self._abilities.restricted)
-        if target.verb is _INFER and HEADER_LENGTH in head.headers:
+            check_key(head, verb, self._abilities.restricted)
+        if verb is _INFER and HEADER_LENGTH in head.headers:
             return msgspec.structs.replace(target, lead=said_length(head) or 0)
         return target
 

@@ -2,7 +2,6 @@
 
 from typing import Final
 
-METHOD: Final = "method"  # path
 RESTRICTED_API: Final = "restricted_api"  # header
 OUTPUT_TWICE: Final = "output_twice"  # output
 SHORT_BLOB: Final = "short_blob"  # input, lacking

@@ -1,14 +1,14 @@
 import pytest
 
+from trivium.codecs.routes import RouteRefusal
 from trivium.types.access import AccessScope
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import Head, Target
-from trivium.wires.v2.errors import WireRefusal
-from trivium.wires.v2.routes import Verb, find_target
+from trivium.wires.v2.routes import TREE, Verb
 
 
 def target(method, path):
-    return find_target(Head(method, path, "", {}))
+    return TREE.find(Head(method, path, "", {}))
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_other_paths_are_refused_naming_routes_near_by(path, near):
     ],
 )
 def test_other_methods_are_told_which(method, path, allow):
-    with pytest.raises(WireRefusal, match=f"'{method}'") as refused:
+    with pytest.raises(RouteRefusal, match=f"'{method}'") as refused:
         target(method, path)
     assert refused.value.code is Code.METHOD
     assert refused.value.fields == allow

@@ -13,6 +13,7 @@ from trivium.codecs.chat_answers import encode_json
 from trivium.codecs.error_texts import wire_text
 from trivium.codecs.header_text import JSON, reason_phrase, uncached_lines
 from trivium.codecs.json_documents import indented
+from trivium.codecs.routes import RouteRefusal
 from trivium.types import reasons
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import HttpAnswer
@@ -134,6 +135,7 @@ _EXACT: Mapping[str, ExactText] = {
 _NO_TENSORS = ExactText("Input is not a NDList data type", "TranslateException", 400)
 _NO_JSON = ExactText("Input is not a supported json format", "TranslateException", 400)
 _NO_NAME = ExactText("Parameter model_name is required.")
+_NO_METHOD = ExactText("Requested method is not allowed, please refer to API document.")
 _NO_ROUTE = ExactText("Requested resource is not found, please refer to API document.")
 
 _MANAGED: Mapping[str, ExactText] = {
@@ -172,6 +174,11 @@ def no_route(error: ServeError, request_id: str) -> "DjlRefusal":
     refusal = DjlRefusal(Code.NOT_FOUND, error.message, b"", ROUTE_TYPE, request_id, _NO_ROUTE)
     refusal.status, refusal.retry_after = error.status, error.retry_after
     return refusal
+
+
+def no_method(error: RouteRefusal) -> "DjlRefusal":
+    """Return the refusal of a method under which a path is not served."""
+    return DjlRefusal(Code.METHOD, error.message, error.fields, exact=_NO_METHOD)
 
 
 def refuse(

@@ -4,14 +4,15 @@ Decides which operation a request is and which encoder writes its answer. Knows 
 Source: spec sheet `djl`, section 4.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import msgspec
 
+from trivium.codecs.routes import RouteRefusal
 from trivium.servers.djl.wire.adapters import VERBS, decode_adapters
 from trivium.servers.djl.wire.answer import DjlInferEncoder, DjlPingEncoder
-from trivium.servers.djl.wire.errors import DjlRefusal, exactly, no_route, refuse
+from trivium.servers.djl.wire.errors import DjlRefusal, exactly, no_method, no_route, refuse
 from trivium.servers.djl.wire.lazy import URL, lazily
 from trivium.servers.djl.wire.management import decode_management
 from trivium.servers.djl.wire.metrics import decode_metrics
@@ -26,20 +27,14 @@ from trivium.servers.djl.wire.paging import (
 )
 from trivium.servers.djl.wire.request import DjlHead, decode_infer, read_head
 from trivium.servers.djl.wire.routes import ENDPOINTS as ENDPOINTS
-from trivium.servers.djl.wire.routes import DjlVerb, find_target
+from trivium.servers.djl.wire.routes import ROUTES as ROUTES
+from trivium.servers.djl.wire.routes import DjlVerb, tree_of
 from trivium.types.access import AccessScope
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Encoder, WireProtocol
-from trivium.types.listeners import Role
 from trivium.types.operations import Defer, Describe, List, Live, Operation
 from trivium.types.protocol_context import ProtocolContext
 from trivium.types.wire import Body, Head, HttpAnswer, Target
-
-ROUTES: Mapping[Role, Sequence[str]] = {
-    Role.INFERENCE: ("", "predictions", "invocations", "models", "ping"),
-    Role.MANAGEMENT: ("", "models", "workflows", "adapters", "server", "ping"),
-}
-"""The first segments of the paths that this protocol can serve, by role."""
 
 COSTLY_FORM_BYTES = 128 * 2**10
 MOST_HEADS = 128
@@ -55,17 +50,20 @@ class DjlHttp:
         self._make_id = make_id
         self._own_metrics = partial(families, options.meter, host)
         self._options = options
+        self._tree = tree_of(frozenset(options.roles))
         self._heads: dict[int, DjlHead] = {}
 
     def head(self, head: Head) -> Target:
-        """The route, by `routes.find_target`."""
+        """The route. The refusal of a path names the routes, of a method those that there are."""
         try:
-            target = find_target(head, self._options.roles)
+            target = self._tree.find(head)
             if self._options.lazy is not None and target.verb == DjlVerb.INFER:
                 target = msgspec.structs.replace(target, is_served=False)
             if target.scope is AccessScope.MANAGE and not self._options.may_change:
                 raise _not_from_here()
             return target
+        except RouteRefusal:
+            raise
         except ServeError as error:
             raise self._known(error, self._id(head)) from error
 
@@ -110,7 +108,10 @@ class DjlHttp:
     def refuse(self, error: ServeError) -> HttpAnswer:
         """The error's JSON with the status of `errors.TABLE`; the connection closes behind it."""
         request_id = error.request_id if isinstance(error, DjlRefusal) else ""
-        if error.code is Code.NOT_FOUND and not (error.reason or isinstance(error, DjlRefusal)):
+        if isinstance(error, RouteRefusal):
+            request_id = self._id(error.head)
+            error = no_method(error) if error.allow else no_route(error, request_id)
+        elif error.code is Code.NOT_FOUND and not (error.reason or isinstance(error, DjlRefusal)):
             error = no_route(error, request_id)
         return refuse(error, request_id or self._make_id(), self._options.exact)
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from trivium.codecs.credentials import credential
 from trivium.profiles import GRPC, GRPC_MANAGEMENT, HTTP, MANAGEMENT, METRICS
 from trivium.servers.torchserve.wire.grpc import SERVICES
-from trivium.servers.torchserve.wire.routes import find_description
-from trivium.servers.torchserve.wire.token_renewal import find_renewal
+from trivium.servers.torchserve.wire.routes import is_description
+from trivium.servers.torchserve.wire.token_renewal import is_renewal
 from trivium.servers.torchserve.words.tokens import AUTHENTICATION, AUTHORIZATION, TokenPurpose, Tokens
 from trivium.types.access import AccessScope
 from trivium.types.errors import Code, ServeError
@@ -48,10 +48,10 @@ class TokenAuthorizer:
             if not self._tokens.opens(purpose, credential(request)):
                 raise ServeError(Code.FORBIDDEN, AUTHORIZATION)
             return
-        if find_description(request) is not None:  # and not a model of that name
+        if is_description(request):  # and not a model of that name
             return
         manages = self._is_shared or self._purpose is TokenPurpose.MANAGEMENT
-        renews = manages and find_renewal(request) is not None  # and not a model of that name
+        renews = manages and is_renewal(request)  # and not a model of that name
         purpose = self._purpose
         if renews:
             purpose = TokenPurpose.RENEWAL

@@ -13,6 +13,7 @@ import msgspec
 from trivium.codecs.error_texts import wire_text
 from trivium.codecs.header_text import JSON, uncached_lines, without_controls
 from trivium.codecs.json_documents import indented
+from trivium.codecs.routes import RouteRefusal
 from trivium.types import reasons
 from trivium.types.errors import Code, ServeError
 from trivium.types.state import VersionState
@@ -111,14 +112,6 @@ def phrase_of(status: int) -> bytes | None:
     if status in _KNOWN:
         return None
     return b"%b Error (%d)" % (b"Client" if status < 500 else b"Server", status)
-
-
-class RouteRefusal(ServeError):
-    """No such route, or not under this method; `fields` are further header lines."""
-
-    def __init__(self, code: Code, message: str, fields: bytes = b"") -> None:
-        super().__init__(code, message)
-        self.fields = fields
 
 
 class ExactRefusal(ServeError):

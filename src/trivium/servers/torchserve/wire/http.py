@@ -19,26 +19,13 @@ from trivium.servers.torchserve.wire.management import decode_management
 from trivium.servers.torchserve.wire.management_answer import TorchServeManagementEncoder
 from trivium.servers.torchserve.wire.management_options import ManagementOptions, management_options
 from trivium.servers.torchserve.wire.management_routes import ENDPOINTS as MANAGEMENT
-from trivium.servers.torchserve.wire.management_routes import (
-    ManagementVerb,
-    find_management,
-    no_management_route,
-)
+from trivium.servers.torchserve.wire.management_routes import ManagementVerb
 from trivium.servers.torchserve.wire.open_inference import ANSWERS, OpenInferenceEncoder
 from trivium.servers.torchserve.wire.request import decode_infer
 from trivium.servers.torchserve.wire.routes import ENDPOINTS as INFERENCE
-from trivium.servers.torchserve.wire.routes import (
-    TorchServeVerb,
-    find_description,
-    find_target,
-    is_invocation,
-)
-from trivium.servers.torchserve.wire.token_renewal import (
-    RENEWED,
-    RenewalEncoder,
-    find_renewal,
-    renew,
-)
+from trivium.servers.torchserve.wire.routes import PREFIXES, TorchServeVerb, check_served
+from trivium.servers.torchserve.wire.token_renewal import RENEWED, RenewalEncoder, renew
+from trivium.servers.torchserve.wire.tree import MANAGEMENT_PREFIXES, tree_of
 from trivium.servers.torchserve.words.tokens import Tokens
 from trivium.types.access import Endpoint
 from trivium.types.errors import ServeError
@@ -48,25 +35,7 @@ from trivium.types.operations import DescribeAll, List, Live, Operation
 from trivium.types.protocol_context import ProtocolContext
 from trivium.types.wire import Body, Head, HttpAnswer, Target
 
-ROUTES: Mapping[Role, Sequence[str]] = {
-    Role.INFERENCE: (
-        "",
-        "predictions",
-        "explanations",
-        "invocations",
-        "models",
-        "ping",
-        "api-description",
-        "wfpredict",
-        "v1/...:predict",
-        "v1/...:explain",
-        "v2",
-        ".../predict",
-    ),
-    Role.MANAGEMENT: ("", "models", "v1", "token", "api-description"),
-}
-"""The prefixes of the routes that this protocol can own, by role."""
-
+ROUTES: Mapping[Role, Sequence[str]] = {Role.INFERENCE: PREFIXES, Role.MANAGEMENT: MANAGEMENT_PREFIXES}
 ENDPOINTS: Sequence[Endpoint] = (*INFERENCE, *MANAGEMENT)
 """All that this protocol answers."""
 
@@ -98,26 +67,15 @@ class TorchServeHttp:
     ) -> None:
         self._make_id = make_id
         self._exact = exact_texts
-        self._roles = roles
         self._management = management
         self._tokens = tokens
-        self._has_open_inference = owned.open_inference
+        self._tree = tree_of(frozenset(roles), owned.open_inference, tokens is not None)
         self._describer = ApiDescriber(roles, owned)
 
     def head(self, head: Head) -> Target:
-        """The route, by `management_routes.find_management` and `routes.find_target`: what is said of a model's
-        invocation goes before its management.
-        """
-        infers = Role.INFERENCE in self._roles
-        if Role.MANAGEMENT in self._roles and not (infers and is_invocation(head)):
-            target = (self._tokens and find_renewal(head)) or find_management(head)
-            if target is None and not infers:
-                target = find_description(head)
-            if target is not None:
-                return target
-            if not infers:
-                raise no_management_route(head)
-        return find_target(head, self._has_open_inference)
+        """The route. The refusal of a path names the routes, of a method those that there are."""
+        target = self._tree.find(head)
+        return target if target.model else check_served(head, target)
 
     def is_costly(self, head: Head, data: bytes | memoryview) -> bool:
         """Forms are searched for their fields; any other body is only viewed."""

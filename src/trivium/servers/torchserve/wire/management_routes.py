@@ -1,18 +1,15 @@
-"""Finds the target of a method and path: the routes that manage TorchServe's models, and how they are described.
+"""The routes that manage TorchServe's models, and how they are described.
 
 Source: spec sheet `torchserve`, section 5, and what 0.12.0 answers: a slash at the end is no segment. Whether there is
 such a model the core knows.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 from trivium.codecs.openapi import OBJECT, ApiArgument, ApiOperation, ApiRoute, content_of
-from trivium.codecs.path_segments import decoded, quoted
-from trivium.servers.torchserve.wire.errors import RouteRefusal
+from trivium.codecs.routes import HttpRoute, with_slash
 from trivium.types.access import AccessScope, Endpoint
-from trivium.types.errors import Code
-from trivium.types.wire import Head, Target
 
 
 class ManagementVerb(StrEnum):
@@ -126,16 +123,24 @@ def _of_versions(path: str, prefix: str) -> Sequence[ApiOperation]:
     )
 
 
-def _route(path: str, methods: Iterable[str], *operations: ApiOperation) -> ApiRoute:
+def _route(path: str, verbs: Mapping[str, ManagementVerb], *operations: ApiOperation) -> ApiRoute:
     """Return what is answered at a path, also with a slash behind it."""
-    endpoints = [
-        Endpoint(method, f"{path}{end}", _OBSERVE if method == "GET" else _MANAGE)
-        for method in methods
-        for end in ("", "/")
+    rows = [
+        HttpRoute(
+            method,
+            path,
+            verb,
+            _MANAGE if method in ("POST", "PUT", "DELETE") else _OBSERVE,
+            takes_body=verb is ManagementVerb.REGISTER,
+            is_served=False,
+        )
+        for method, verb in verbs.items()
     ]
-    return ApiRoute(endpoints, operations)
+    return ApiRoute(tuple(with_slash(rows)), operations)
 
 
+_AT_ONE, _AT_VERSION = "/models/{model}", "/models/{model}/{version}"
+_AT_DEFAULT = f"{_AT_VERSION}/{_SET_DEFAULT}"
 _ONE, _VERSION = "/models/{model_name}", "/models/{model_name}/{model_version}"
 MANAGEMENT: Sequence[ApiRoute] = (
     _route(
@@ -153,10 +158,10 @@ MANAGEMENT: Sequence[ApiRoute] = (
             {**_WORKERS, 409: "This version is registered already."},
         ),
     ),
-    _route("/models/{model}", _MEMBER, *_of_versions(_ONE, "")),
-    _route("/models/{model}/{version}", _MEMBER, *_of_versions(_VERSION, "version_")),
+    _route(_AT_ONE, _MEMBER, *_of_versions(_ONE, "")),
+    _route(_AT_VERSION, _MEMBER, *_of_versions(_VERSION, "version_")),
     _route(
-        f"/models/{{model}}/{{version}}/{_SET_DEFAULT}",
+        _AT_DEFAULT,
         _DEFAULT,
         ApiOperation(
             "PUT",
@@ -178,9 +183,9 @@ MANAGEMENT: Sequence[ApiRoute] = (
     ),
     ApiRoute(
         [
-            Endpoint("OPTIONS", f"/models/{{model}}{end}{slash}", _OBSERVE)
-            for end in ("", "/{version}", f"/{{version}}/{_SET_DEFAULT}")
-            for slash in ("", "/")
+            row
+            for path in (_AT_ONE, _AT_VERSION, _AT_DEFAULT)
+            for row in _route(path, {"OPTIONS": ManagementVerb.DESCRIBE_API}).rows
         ],
         (
             ApiOperation(
@@ -201,48 +206,4 @@ MANAGEMENT: Sequence[ApiRoute] = (
 ENDPOINTS: Sequence[Endpoint] = tuple(endpoint for route in MANAGEMENT for endpoint in route.endpoints)
 """All that is answered."""
 
-ROUTES = "/models, /models/MODEL[/VERSION[/set-default]], /v1/models/MODEL"
-
-
-def find_management(head: Head) -> Target | None:
-    """The target of a head; None for a path that is not for management. METHOD says which methods there are."""
-    segments = head.path.removesuffix("/").split("/")[1:]
-    match segments:
-        case ["models", model, *rest] if model and head.method == "OPTIONS" and _is_of_version(rest):
-            version = decoded(rest[0]) if rest else ""
-            return Target(
-                ManagementVerb.DESCRIBE_API, decoded(model), version, scope=_OBSERVE, is_served=False
-            )
-        case ["models"]:
-            return _managing(head, _COLLECTION, "", "")
-        case ["models", model, *rest] if model and len(rest) < 2 and all(rest):
-            return _managing(head, _MEMBER, decoded(model), decoded(rest[0]) if rest else "")
-        case ["models", model, version, "set-default"] if model and version:
-            return _managing(head, _DEFAULT, decoded(model), decoded(version))
-        case ["v1", "models", model] if model:
-            return _managing(head, _READY, decoded(model), "")
-    return None
-
-
-def _is_of_version(segments: Sequence[str]) -> bool:
-    return all(segments) and (len(segments) < 2 or segments[1:] == [_SET_DEFAULT])
-
-
-def no_management_route(head: Head) -> RouteRefusal:
-    """Return the refusal of a path that is served nowhere on a listener for management alone."""
-    if head.path == "/" and head.method != "OPTIONS":
-        return RouteRefusal(Code.METHOD, "The server's root answers OPTIONS only.", b"Allow: OPTIONS\r\n")
-    return RouteRefusal(Code.NOT_FOUND, f"There is no route {quoted(head.path)}. There are: {ROUTES}.")
-
-
-def _managing(head: Head, verbs: Mapping[str, ManagementVerb], model: str, version: str) -> Target:
-    verb = verbs.get(head.method)
-    if verb is None:
-        there = ", ".join(verbs)
-        raise RouteRefusal(
-            Code.METHOD,
-            f"{quoted(head.path)} is not served under the method {quoted(head.method)}; use {there}.",
-            f"Allow: {there}\r\n".encode(),
-        )
-    scope = _OBSERVE if head.method == "GET" else _MANAGE
-    return Target(verb, model, version, verb is ManagementVerb.REGISTER, scope=scope, is_served=False)
+TOLD = "/models, /models/MODEL[/VERSION[/set-default]], /v1/models/MODEL"

@@ -11,7 +11,8 @@ from urllib.parse import parse_qsl
 from trivium.codecs.exposition import fit_labels, fit_name
 from trivium.codecs.header_text import uncached_lines
 from trivium.codecs.path_segments import quoted
-from trivium.servers.torchserve.wire.errors import RouteRefusal, refuse
+from trivium.codecs.routes import ANY, HttpRoute, RouteTree, endpoints, prefixes
+from trivium.servers.torchserve.wire.errors import refuse
 from trivium.servers.torchserve.words.meter import BUCKETS, MeteredSeries, MeterSettings, TorchServeMeter
 from trivium.servers.torchserve.words.metric_lines import java_number
 from trivium.servers.torchserve.words.metrics_config import HISTOGRAM, DeclaredMetric
@@ -23,19 +24,14 @@ from trivium.types.operations import Live, Operation, ResponsePart
 from trivium.types.protocol_context import ProtocolContext
 from trivium.types.wire import Body, Head, HttpAnswer, Target
 
-ROUTES: Mapping[Role, Sequence[str]] = {Role.METRICS: ("metrics",)}
-"""The first segments of the paths that this protocol can serve, by role."""
-
-ENDPOINTS: Sequence[Endpoint] = (
-    Endpoint("*", "/metrics/...", AccessScope.OBSERVE),
-    Endpoint("OPTIONS", "/metrics/...", AccessScope.OBSERVE),
-)
-"""All that this protocol answers."""
+_SCRAPE = "scrape"
+_ROWS = (HttpRoute(f"{ANY} OPTIONS", "/metrics/...", _SCRAPE, AccessScope.OBSERVE),)
+ROUTES: Mapping[Role, Sequence[str]] = {Role.METRICS: prefixes(_ROWS)}
+ENDPOINTS: Sequence[Endpoint] = endpoints(_ROWS)
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _TEXT = f"Content-Type: {CONTENT_TYPE}\r\n".encode()
 _NAME, _MOST_NAMES = "name[]", 1000
-_SCRAPE = "scrape"
 _BOUNDS = (*map(java_number, BUCKETS), "+Inf")
 
 
@@ -49,11 +45,7 @@ class TorchServeMetricsHttp:
 
     def head(self, head: Head) -> Target:
         """NOT_FOUND for another path; what stands behind /metrics is not looked at, as in the original."""
-        if head.path.split("/")[1:2] != ["metrics"]:
-            raise RouteRefusal(
-                Code.NOT_FOUND, f"There is no route {quoted(head.path)} here; there is /metrics."
-            )
-        return Target(_SCRAPE, scope=AccessScope.OBSERVE)
+        return _TREE.find(head)
 
     def is_costly(self, head: Head, data: bytes | memoryview) -> bool:
         """There is no body to decode."""
@@ -73,6 +65,13 @@ class TorchServeMetricsHttp:
     def refuse(self, error: ServeError) -> HttpAnswer:
         """The error's JSON; the connection closes behind it."""
         return refuse(error, self._make_id(), exact=self._exact)
+
+
+def _advice(head: Head, allow: str) -> str:
+    return f"There is no route {quoted(head.path)} here; there is /metrics."
+
+
+_TREE = RouteTree(_ROWS, _advice)
 
 
 def make(context: ProtocolContext) -> WireProtocol:

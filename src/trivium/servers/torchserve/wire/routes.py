@@ -1,4 +1,4 @@
-"""Finds the target of a method and path: the inference routes of TorchServe, and how they are described.
+"""The inference routes of TorchServe, and how they are described.
 
 Source: spec sheet `torchserve`, section 4.1: any method predicts; what stands behind a version is the handler's own.
 OPTIONS asks for the description of what would be called. Whether there is such a model the core knows.
@@ -8,9 +8,12 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from urllib.parse import parse_qsl
 
+import msgspec
+
 from trivium.codecs.openapi import ANYTHING, ApiOperation, ApiRoute, content_of
 from trivium.codecs.path_segments import decoded, quoted
-from trivium.servers.torchserve.wire.errors import TABLE, ErrorRow, ExactRefusal, RouteRefusal
+from trivium.codecs.routes import ANY, HttpRoute, prefixes, with_slash
+from trivium.servers.torchserve.wire.errors import TABLE, ErrorRow, ExactRefusal
 from trivium.types.access import AccessScope, Endpoint
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import Head, Target
@@ -63,24 +66,36 @@ def _prediction(path: str, name: str, what: str, is_deprecated: bool = False) ->
     return ApiOperation("POST", path, name, says, ANYTHING, ANYTHING, (), _FAILURES, is_deprecated)
 
 
-def _route(
-    path: str, *operations: ApiOperation, scope: AccessScope = _INFER, has_slash: bool = True
-) -> ApiRoute:
-    """Return what is answered at a path under any method, also with a slash behind it."""
-    paths = (path, f"{path}/") if has_slash else (path,)
-    return ApiRoute(
-        [Endpoint(method, each, scope) for each in paths for method in ("*", "OPTIONS")], operations
+def _route(path: str, verb: TorchServeVerb, *operations: ApiOperation, has_slash: bool = True) -> ApiRoute:
+    """Return what calls a model under any method, also with a slash behind its path; OPTIONS describes the model."""
+    rows = (
+        HttpRoute(ANY, path, verb, _INFER, takes_body=True),
+        HttpRoute("OPTIONS", path, TorchServeVerb.DESCRIBE_MODEL_API, _INFER),
     )
+    return ApiRoute(tuple(with_slash(rows)) if has_slash else rows, operations)
+
+
+def _said(
+    path: str,
+    verb: TorchServeVerb,
+    *operations: ApiOperation,
+    scope: AccessScope = _INFER,
+    has_slash: bool = True,
+) -> ApiRoute:
+    """Return what the server says of itself under every method, also with a slash behind its path."""
+    row = HttpRoute(f"{ANY} OPTIONS", path, verb, scope)
+    return ApiRoute(tuple(with_slash([row])) if has_slash else (row,), operations)
 
 
 _DEFAULT, _NAMED = "the version of a model that requests without one get.", "a version of a model."
 DESCRIPTIONS: Sequence[ApiRoute] = (
     ApiRoute(
-        (Endpoint("OPTIONS", "/", _OPEN),),
+        (HttpRoute("OPTIONS", "/", TorchServeVerb.DESCRIBE_API, _OPEN),),
         (ApiOperation("OPTIONS", "/", "apiDescription", "Describe what is served here.", None, _DESCRIBED),),
     ),
-    _route(
+    _said(
         "/api-description",
+        TorchServeVerb.DESCRIBE_API,
         ApiOperation(
             "GET",
             "/api-description",
@@ -97,7 +112,8 @@ DESCRIPTIONS: Sequence[ApiRoute] = (
 
 PREDICTIONS: Sequence[ApiRoute] = (
     _route(
-        "/predictions/{model}/...",
+        "/predictions/{model}/{version}...",
+        TorchServeVerb.PREDICT,
         _prediction("/predictions/{model_name}", "predictions", f"Predict with {_DEFAULT}"),
         _prediction(
             "/predictions/{model_name}/{model_version}", "version_predictions", f"Predict with {_NAMED}"
@@ -105,7 +121,8 @@ PREDICTIONS: Sequence[ApiRoute] = (
         has_slash=False,
     ),
     _route(
-        "/explanations/{model}/...",
+        "/explanations/{model}/{version}...",
+        TorchServeVerb.EXPLAIN,
         _prediction("/explanations/{model_name}", "explanations", f"Explain with {_DEFAULT}"),
         _prediction(
             "/explanations/{model_name}/{model_version}", "version_explanations", f"Explain with {_NAMED}"
@@ -114,37 +131,45 @@ PREDICTIONS: Sequence[ApiRoute] = (
     ),
     _route(
         "/invocations",
+        TorchServeVerb.INVOKE,
         _prediction(
             "/invocations", "invocations", "Predict with the model that model_name names, or the only one."
         ),
     ),
-    _route("/models//invoke"),  # the model is said elsewhere
+    _route("/models//invoke", TorchServeVerb.INVOKE),  # the model is said elsewhere
     _route(
         "/models/{model}/invoke",
+        TorchServeVerb.INVOKE,
         _prediction("/models/{model_name}/invoke", "invoke", f"Predict with {_DEFAULT}"),
     ),
     _route(
         "/v1/models/{model}:predict",
+        TorchServeVerb.KSERVE_PREDICT,
         _prediction("/v1/models/{model_name}:predict", "v1_predict", f"Predict with {_DEFAULT}"),
     ),
     _route(
         "/v1/models/{model}:explain",
+        TorchServeVerb.KSERVE_EXPLAIN,
         _prediction("/v1/models/{model_name}:explain", "v1_explain", f"Explain with {_DEFAULT}"),
     ),
     _route(
         "/v2/models/{model}/infer",
+        TorchServeVerb.KSERVE_PREDICT,
         _prediction("/v2/models/{model_name}/infer", "v2_infer", f"Predict with {_DEFAULT}"),
     ),
     _route(
         "/v2/models/{model}/explain",
+        TorchServeVerb.KSERVE_EXPLAIN,
         _prediction("/v2/models/{model_name}/explain", "v2_explain", f"Explain with {_DEFAULT}"),
     ),
     _route(
         "/{model}/predict",
+        TorchServeVerb.INVOKE,
         _prediction("/{model_name}/predict", "legacy_predict", f"Predict with {_DEFAULT}", True),
     ),
     _route(
         "/{model}/{version}/predict",
+        TorchServeVerb.INVOKE,
         _prediction(
             "/{model_name}/{model_version}/predict", "legacy_version_predict", f"Predict with {_NAMED}", True
         ),
@@ -153,153 +178,91 @@ PREDICTIONS: Sequence[ApiRoute] = (
 """The routes by which models are called."""
 
 OPEN_INFERENCE: Sequence[ApiRoute] = (
-    _route("/v2", ApiOperation("GET", "/v2", "open_server", "Say who serves.")),
-    _route(
+    _said("/v2", TorchServeVerb.OPEN_SERVER, ApiOperation("GET", "/v2", "open_server", "Say who serves.")),
+    _said(
         "/v2/health/live",
+        TorchServeVerb.OPEN_LIVE,
         ApiOperation("GET", "/v2/health/live", "open_live", "Say that the server is there."),
         scope=_OPEN,
     ),
-    _route(
+    _said(
         "/v2/health/ready",
+        TorchServeVerb.OPEN_READY,
         ApiOperation("GET", "/v2/health/ready", "open_ready", "Say that the server is ready."),
         scope=_OPEN,
     ),
-    _route("/v2/models/{model}/versions/{version}/...", has_slash=False),  # refused
+    ApiRoute(
+        [
+            HttpRoute(
+                f"{ANY} OPTIONS",
+                "/v2/models/{model}/versions/{version}/...",
+                TorchServeVerb.OPEN_VERSIONS,
+                _INFER,
+                subject="",
+            )
+        ]
+    ),  # refused
 )
 """The routes of the open inference protocol that TorchServe answers by itself, where that is switched on."""
 
-PING = _route(
+PING = _said(
     "/ping/...",
+    TorchServeVerb.PING,
     ApiOperation(
         "GET", "/ping", "ping", "Say how the server is.", None, _STATUS, (), {500: "It is unhealthy."}
     ),
     scope=_OPEN,
     has_slash=False,
 )
-ENDPOINTS: Sequence[Endpoint] = tuple(
-    endpoint for route in (*DESCRIPTIONS, PING, *PREDICTIONS, *OPEN_INFERENCE) for endpoint in route.endpoints
-)
+_SERVED = (*DESCRIPTIONS, *PREDICTIONS, *OPEN_INFERENCE, PING)
+ENDPOINTS: Sequence[Endpoint] = tuple(endpoint for route in _SERVED for endpoint in route.endpoints)
 """All that this protocol answers."""
 
-MAX_ARGUMENTS = 1000
-_ROUTES = (
+_WORKFLOW, _NAMELESS = "workflow", "nameless"
+_WORKFLOWS = HttpRoute(f"{ANY} OPTIONS", "/wfpredict/...", _WORKFLOW, AccessScope.ANY)
+_NO_MODELS = ("predictions", "explanations", "invocations", "models", "models/{model}/invoke", "v1", "v2")
+"""Begins of paths that belong to no model of that name, nor to its management."""
+
+REFUSED: Sequence[HttpRoute] = (
+    _WORKFLOWS,
+    *with_slash(
+        HttpRoute(f"{ANY} OPTIONS", path, _NAMELESS, AccessScope.ANY)
+        for path in ("/v1/models/:predict", "/v1/models/:explain", "/v2/models//infer", "/v2/models//explain")
+    ),
+    *(HttpRoute("", f"/{first}/...") for first in _NO_MODELS),
+)
+"""The routes that are refused in words of their own, and those that are not there, whatever a model is called."""
+
+PREFIXES: Sequence[str] = prefixes((*(row for route in _SERVED for row in route.rows), _WORKFLOWS))
+TOLD = (
     "/predictions/MODEL[/VERSION[/PATH]], /explanations/MODEL[/VERSION], /invocations, "
     "/models/MODEL/invoke, /MODEL[/VERSION]/predict, /v1/models/MODEL:predict, /ping and OPTIONS /"
 )
+_DESCRIBED = {row.path: row.methods for route in DESCRIPTIONS for row in route.rows}
+MAX_ARGUMENTS = 1000
 
 
-def find_target(head: Head, has_open_inference: bool = True) -> Target:
-    """The target of a head. NOT_FOUND names the routes, UNSUPPORTED says what to do instead."""
-    if (description := find_description(head)) is not None:
-        return description
-    match head.path.split("/"):
-        case ["", ""]:
-            raise RouteRefusal(Code.METHOD, "The server's root answers OPTIONS only.", b"Allow: OPTIONS\r\n")
-        case ["", "ping", *_]:
-            return Target(TorchServeVerb.PING, scope=_OPEN)
-        case ["", "wfpredict", *_]:
-            raise ServeError(
-                Code.UNSUPPORTED,
-                "Workflows are not supported in this version. Call their models one after another.",
-            )
-    called = _called(head) or _called_as_kserve(head)
-    if called is None and has_open_inference:
-        called = _open_inference(head)
-    called = called or _called_as_before(head)
-    if called is None:
-        raise RouteRefusal(Code.NOT_FOUND, f"There is no route {quoted(head.path)}. There are: {_ROUTES}.")
-    if head.method == "OPTIONS" and called.takes_body:
-        return Target(TorchServeVerb.DESCRIBE_MODEL_API, called.model, called.version, scope=_INFER)
-    return called
-
-
-def find_description(head: Head) -> Target | None:
-    """The target of a head that asks what is served; None for another."""
-    match head.path.split("/"):
-        case ["", ""] if head.method == "OPTIONS":
-            return Target(TorchServeVerb.DESCRIBE_API, scope=_OPEN)
-        case ["", "api-description"] | ["", "api-description", ""]:
-            return Target(TorchServeVerb.DESCRIBE_API, scope=_OPEN)
-    return None
-
-
-def _called(head: Head) -> Target | None:
-    match head.path.split("/"):
-        case ["", "predictions", model, *rest] if model:
-            return _calls(TorchServeVerb.PREDICT, model, rest[0] if rest else "")
-        case ["", "explanations", model, *rest] if model:
-            return _calls(TorchServeVerb.EXPLAIN, model, rest[0] if rest else "")
-        case ["", "invocations"] | ["", "invocations", ""]:
-            return Target(
-                TorchServeVerb.INVOKE,
-                dict(arguments(head)).get("model_name", ""),
-                takes_body=True,
-                scope=_INFER,
-            )
-        case ["", "models", model, "invoke"] | ["", "models", model, "invoke", ""]:
-            return _calls(TorchServeVerb.INVOKE, model)
-    return None
-
-
-def _called_as_kserve(head: Head) -> Target | None:
-    """KServe's two protocols; the second one's verbs are those of the first under other names."""
-    match head.path.removesuffix("/").split("/"):
-        case ["", "v1", "models", named] if named.endswith(("predict", "explain")) and ":" in named:
-            model, _, verb = named.rpartition(":")
-        case ["", "v2", "models", model, ("infer" | "explain") as verb]:
-            pass
-        case _:
-            return None
-    verbs = {
-        "predict": TorchServeVerb.KSERVE_PREDICT,
-        "infer": TorchServeVerb.KSERVE_PREDICT,
-        "explain": TorchServeVerb.KSERVE_EXPLAIN,
-    }
-    if verb not in verbs:
-        return None
-    if not model:
+def check_served(head: Head, target: Target) -> Target:
+    """Return the target of a head whose path names no model; where its query does, with that. UNSUPPORTED or NOT_FOUND
+    for one that is refused.
+    """
+    if target.verb is _WORKFLOW:
+        raise ServeError(
+            Code.UNSUPPORTED,
+            "Workflows are not supported in this version. Call their models one after another.",
+        )
+    if target.verb is _NAMELESS:
         row = ErrorRow(404, TABLE[Code.NOT_FOUND].type_name, "Model not found: ")
         raise ExactRefusal(Code.NOT_FOUND, f"{quoted(head.path)} names no model.", row)
-    return _calls(verbs[verb], model)
+    if head.path.startswith("/invocations"):
+        return msgspec.structs.replace(target, model=dict(arguments(head)).get("model_name", ""))
+    return target
 
 
-def _open_inference(head: Head) -> Target | None:
-    match head.path.removesuffix("/").split("/"):
-        case ["", "v2"]:
-            return Target(TorchServeVerb.OPEN_SERVER, scope=_INFER)
-        case ["", "v2", "health", "live"]:
-            return Target(TorchServeVerb.OPEN_LIVE, scope=_OPEN)
-        case ["", "v2", "health", "ready"]:
-            return Target(TorchServeVerb.OPEN_READY, scope=_OPEN)
-        case ["", "v2", "models", model, "versions", version, *_] if model and version:
-            return Target(TorchServeVerb.OPEN_VERSIONS, scope=_INFER)
-    return None
-
-
-_NO_MODELS = frozenset({"", "predictions", "explanations", "invocations", "models", "ping", "v1", "v2"})
-"""First segments that are no model's name."""
-
-
-def _called_as_before(head: Head) -> Target | None:
-    """The oldest routes, which begin with the model's name."""
-    match head.path.removesuffix("/").split("/"):
-        case ["", model, "predict"] if model not in _NO_MODELS:
-            return _calls(TorchServeVerb.INVOKE, model)
-        case ["", model, version, "predict"] if model not in _NO_MODELS and version:
-            return _calls(TorchServeVerb.INVOKE, model, version)
-    return None
-
-
-def _calls(verb: TorchServeVerb, model: str, version: str = "") -> Target:
-    return Target(verb, decoded(model), decoded(version), takes_body=True, scope=_INFER)
-
-
-def is_invocation(head: Head) -> bool:
-    """Tell whether a path below the models, or KServe's, runs one."""
-    segments = head.path.split("/")
-    return (segments[1:2] == ["models"] and segments[3:4] == ["invoke"]) or (
-        segments[1:2] == ["v1"] and _called_as_kserve(head) is not None
-    )
+def is_description(head: Head) -> bool:
+    """Tell whether a head asks what is served."""
+    methods = _DESCRIBED.get(head.path)
+    return methods is not None and (methods[:1] == ANY or methods == head.method)
 
 
 def url_path(head: Head) -> str:

@@ -5,14 +5,16 @@ the listener's authorizer. Without keys there is no such path.
 """
 
 import logging
+from collections.abc import Sequence
 from urllib.parse import parse_qsl
 
 from trivium.codecs.header_text import JSON, uncached_lines
+from trivium.codecs.routes import ANY, HttpRoute, with_slash
 from trivium.servers.torchserve.words.tokens import AUTHENTICATION, TokenPurpose, Tokens
 from trivium.types.access import AccessScope
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import ResponsePart
-from trivium.types.wire import Head, HttpAnswer, Target
+from trivium.types.wire import Head, HttpAnswer
 
 log = logging.getLogger(__name__)
 
@@ -21,10 +23,15 @@ _RENEWABLE = {each.value: each for each in (TokenPurpose.INFERENCE, TokenPurpose
 _INVALID_KEY = 400
 
 
-def find_renewal(head: Head) -> Target | None:
-    """Return the target of a renewal; None for another path."""
-    is_renewal = head.path.rstrip("/") == "/token"
-    return Target(RENEWED, scope=AccessScope.ANY) if is_renewal else None
+ROWS: Sequence[HttpRoute] = tuple(
+    with_slash([HttpRoute(f"{ANY} OPTIONS", "/token", RENEWED, AccessScope.ANY)])
+)
+_PATHS = frozenset(row.path for row in ROWS)
+
+
+def is_renewal(head: Head) -> bool:
+    """Tell whether a head asks for a renewal."""
+    return head.path in _PATHS
 
 
 def renew(head: Head, tokens: Tokens) -> None:

@@ -2,6 +2,7 @@
 
 import json
 
+from trivium.codecs.routes import RouteRefusal
 from trivium.servers.triton.words.error_codes import CODES, NOT_THE_ORIGINALS, STATUS, ErrorCode
 from trivium.servers.triton.words.texts import Said, error_text
 from trivium.types import reasons
@@ -32,8 +33,8 @@ class TritonErrors:
         """The original names neither routes nor methods."""
         facts = error.metadata
         reason = error.reason
-        if reason == request_reasons.METHOD:
-            is_plain = str(facts["path"]).endswith(_PLAIN_METHODS)
+        if error.code is Code.METHOD and isinstance(error, RouteRefusal):
+            is_plain = error.head.path.endswith(_PLAIN_METHODS)
             return TranslatedError(405, "Method Not Allowed", is_plain, phrase=b"Not Allowed")
         if reason == request_reasons.RESTRICTED_API:
             return TranslatedError(403, f"This API is restricted, expecting header '{facts['header']}'")
