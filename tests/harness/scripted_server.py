@@ -31,15 +31,15 @@ def script(folder: Path, **fields: object) -> Path:
 
 
 def copied_source(into: Path) -> Path:
-    """The source with the engine and its format in the tables of the composition root."""
+    """The source with the engine and its format in the tables of the catalogue."""
     source = into / "src"
     shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
     package = source / "trivium"
     for part, room in (("engine", "engines"), ("format", "formats")):
         shutil.copy(_PARTS / f"{part}.py", package / room / "scripted.py")
-    app = package / "app.py"
-    text = app.read_text()
-    engines, formats = "_ENGINES: tuple[Engine, ...] = (\n", "FORMATS: Sequence[Format] = (\n"
+    catalogue = package / "catalogue.py"
+    text = catalogue.read_text()
+    engines, formats = "_ENGINES: tuple[Engine, ...] = (\n", "_FORMATS: Sequence[Format] = (\n"
     first = "from trivium.engines."
     imports = (
         "from trivium.engines.scripted import ENGINE as SCRIPTED\n"
@@ -52,7 +52,7 @@ def copied_source(into: Path) -> Path:
     ):
         assert old in text, old
         text = text.replace(old, new, 1)
-    app.write_text(text)
+    catalogue.write_text(text)
     return source
 
 
