@@ -236,6 +236,7 @@ class DeferredAnswers:
         part = ResponsePart(error=ServeError(Code.TOO_LARGE, words))
         self._book(answer, kept_bytes(None) - answer.size)
         answer.parts = [part]
+        self._drop_whole(answer)  # the sentence, too, takes room
 
     def _forget(self, answer: DeferredAnswer, first: int) -> None:
         """Free the parts in front of `first`, which the client has; a producer that waited for that goes on."""

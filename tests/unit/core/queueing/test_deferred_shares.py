@@ -7,7 +7,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from trivium.core.queueing import deferred
@@ -138,6 +138,7 @@ def test_an_answer_beyond_a_share_says_so_where_all_the_rest_is_others() -> None
     assert "--deferred-bytes" in part.error.message
 
 
+@example([(0, 1, True)] * 3 + [(0, 16, True), (0, 40, True), (1, 16, True), (2, 16, True), (3, 16, True)])
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(1, 40), st.booleans()), max_size=120))
 def test_bounds_hold_and_nobody_below_a_share_loses_to_who_is_above(
     steps: list[tuple[int, int, bool]],
