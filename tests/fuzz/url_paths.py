@@ -11,24 +11,23 @@ from tests.fuzz.target import Change, Target
 
 from trivium.codecs.path_segments import decoded, misleading
 from trivium.fetchers.policy import permitted, read_places, safe_name
-from trivium.servers.djl.wire.routes import find_target as of_djl
-from trivium.servers.torchserve.wire.management_routes import find_management
-from trivium.servers.torchserve.wire.routes import find_target as of_torchserve
+from trivium.servers.djl.wire.routes import tree_of as of_djl
+from trivium.servers.torchserve.wire.tree import tree_of as of_torchserve
 from trivium.servers.torchserve.words.allowed_urls import AllowedUrls
 from trivium.servers.torchserve.words.model_urls import ModelStore
 from trivium.servers.torchserve.words.model_urls import read_patterns as read_url_patterns
 from trivium.types.errors import ServeError
+from trivium.types.listeners import Role
 from trivium.types.wire import Head
-from trivium.types.wire import Target as RouteTarget
-from trivium.wires.openai.routes import find_target as of_openai
-from trivium.wires.v2.routes import find_target as of_v2
+from trivium.wires.openai.routes import TREE as OF_OPENAI
+from trivium.wires.v2.routes import TREE as OF_V2
 
-ROUTES: tuple[Callable[[Head], RouteTarget | None], ...] = (
-    of_v2,
-    of_djl,
-    of_torchserve,
-    of_openai,
-    find_management,
+INFERS, MANAGES = frozenset({Role.INFERENCE}), frozenset({Role.MANAGEMENT})
+ROUTES = (
+    OF_V2,
+    OF_OPENAI,
+    *(of_djl(roles) for roles in (INFERS, MANAGES)),
+    *(of_torchserve(roles, True, True) for roles in (INFERS, MANAGES)),
 )
 METHODS = ("GET", "POST", "PUT", "DELETE")
 MOST_HOPS = 9
@@ -129,10 +128,8 @@ def read_route(data: bytes, chance: random.Random) -> None:
     """A path that leads nowhere else means the same behind a proxy that normalizes it."""
     path = data.decode("latin-1")
     head = Head(chance.choice(METHODS), path, "", {})
-    find = chance.choice(ROUTES)
+    find = chance.choice(ROUTES).find
     target = find(head)
-    if target is None:
-        raise Refused
     check_path(path)
     behind = "/".join(decoded(segment) for segment in path.split("/"))
     if "%" not in behind:

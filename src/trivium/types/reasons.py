@@ -54,10 +54,8 @@ INVALID_GRAPH: Final = "invalid_graph"  # no metadata; found before anything was
 NO_ENGINE: Final = "no_engine"  # model, version, engine
 TRANSLATION: Final = "translation"  # words, as the original has them
 TRACE_UNFIT: Final = "trace_unfit"  # why
-NO_SEQUENCE: Final = "no_sequence"  # model; a request to a model that works on sequences names none
+NO_SEQUENCE: Final = "no_sequence"  # model
 SEQUENCE_ROWS: Final = "sequence_rows"  # model
-UNSTARTED: Final = (
-    "unstarted"  # model, sequence, idle: the seconds without a request that have ended it, or 0
-)
+UNSTARTED: Final = "unstarted"  # model, sequence, idle; it was ended after that many seconds
 FIELD: Final = "field"  # field, of a request to generate
 UNSERVED_FIELD: Final = "unserved_field"  # the same

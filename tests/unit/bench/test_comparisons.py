@@ -27,7 +27,7 @@ def test_a_script_sends_the_headers_that_its_request_has(
     v2, raw = (requests.script(each) for each in (requests.echo("a"), requests.raw_echo("b")))
     assert "Inference-Header-Content-Length" in v2.read_text()
     assert "Inference-Header-Content-Length" not in raw.read_text()
-    assert (tmp_path / "a.body").read_bytes().endswith((tmp_path / "b.body").read_bytes())
+    assert (tmp_path / "a-Request.body").read_bytes().endswith((tmp_path / "b-RawRequest.body").read_bytes())
 
 
 def test_the_ratio_of_two_trees_is_that_of_the_rounds_with_its_spread() -> None:

@@ -38,7 +38,7 @@ def test_the_models_own(tmp_path: Path, monkeypatch) -> None:
 def test_one_that_is_not_there(tmp_path: Path) -> None:
     folder = settings(tmp_path, "a=b\noption.pythonExecutable=/absent/python\n")
     with pytest.raises(
-        ClickException, match=r"serving.properties:2: option.pythonExecutable=/absent/python.*3\.8"
+        ClickException, match=r"serving.properties:2: option.pythonExecutable=/absent/python.*3\.10"
     ):
         interpreter(["--model-dir", str(folder)])
 

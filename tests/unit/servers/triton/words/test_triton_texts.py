@@ -21,6 +21,7 @@ SAMPLES = {
     "got": ["a"],
     "missing": ["b"],
     "has_rows": True,
+    "idle": 1.5,
 }
 OF_REASON = {data_reasons.MANY_STRINGS: {"expected": 2}}
 ABOUT = {"model": "m", "id": "i"}
