@@ -220,4 +220,4 @@ def _kind(error: str) -> str:
     """What a client is told of a broken sequence: whose instance died, or that it has to begin anew."""
     if "died" in error:
         return "died"
-    return "not begun" if "START" in error else error
+    return "not begun" if error.endswith("that starts it.") else error
