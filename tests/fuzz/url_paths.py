@@ -1,5 +1,4 @@
-"""Paths of URLs,
-as this server reads them and as whoever stands before it may: what is let through leads to one place."""
+"""Paths of URLs, as this server reads them and as a proxy before it may: what is let through leads to one place."""
 
 import random
 import re

@@ -25,9 +25,8 @@ class HttpRoute(msgspec.Struct, frozen=True, gc=False):
     """Says what some methods ask for at a path; they have a space between them, and "*" is any but OPTIONS.
 
     The segment called `subject` is the target's model, the one called "version" its version; without a subject the
-    target has no names. `verb`, `scope`,
-    `takes_body` and `is_served` are the target's own. At a row without methods nothing is served, whatever other rows
-    say that are less literal.
+    target has no names. `verb`, `scope`, `takes_body` and `is_served` are the target's own. At a row without methods
+    nothing is served, whatever other rows say that are less literal.
     """
 
     methods: str

@@ -56,7 +56,7 @@ class ConfigSchema:
         """Return the value of an option, by its name, in a configuration."""
         group, key = self.options[name].group, self.options[name].key
         own = self._own.get(group)
-        section: object = getattr(config, group) if own is None else config.own.of(own.kind)
+        section: object = getattr(config, group) if own is None else config.own.read(own.kind)
         return getattr(section, key)
 
 

@@ -24,8 +24,13 @@ class ByType:
         found = self._values.get(kind)
         return found if isinstance(found, kind) else None
 
+    def read(self, kind: type[Value]) -> Value:
+        """Return the value of this class, or one with its defaults, which is not kept: who reads changes nothing."""
+        found = self.find(kind)
+        return kind() if found is None else found
+
     def of(self, kind: type[Value], make: Callable[[], Value] | None = None) -> Value:
-        """Return the value of this class, which is made first where there is none; `make` is the class by default."""
+        """Return the value of this class, made and kept where there is none; `make` is the class by default."""
         found = self.find(kind)
         if found is None:
             found = self._values[kind] = (make or kind)()

@@ -102,6 +102,7 @@ class HttpState:
     departure: Callable[[object], Departure] = departure_of
     unread: UnreadAnswers = field(init=False)
     _by_ending: dict[str, list[tuple[str, WireProtocol]]] = field(init=False)
+    _known: str = field(init=False)  # beginnings of paths, for who asks for another
     addresses: Addresses = field(default_factory=Addresses)
     connections: set[ClientConnection] = field(default_factory=set)
     emptied: asyncio.Event = field(default_factory=asyncio.Event)
@@ -110,6 +111,7 @@ class HttpState:
     def __post_init__(self) -> None:
         self.unread = UnreadAnswers(self.limits.total_body_bytes)
         self._by_ending = {}
+        self._known = ", ".join(f"/{segment}" for segment in sorted(self.routes))
         for prefix, protocol in self.routes.items():
             first, ending = split_prefix(prefix)
             if ending:
@@ -121,8 +123,8 @@ class HttpState:
         protocol = self._of_ending(first, path) if first in self._by_ending and first else None
         protocol = protocol or self.routes.get(first) or self._of_ending("", path)
         if protocol is None:
-            known = ", ".join(f"/{segment}" for segment in sorted(self.routes))
-            raise ServeError(Code.NOT_FOUND, f"nothing is served at {path[:80]!r}; paths begin with {known}.")
+            text = f"nothing is served at {path[:80]!r}; paths begin with {self._known}."
+            raise ServeError(Code.NOT_FOUND, text)
         return protocol
 
     def _of_ending(self, first: str, path: str) -> WireProtocol | None:

@@ -23,7 +23,7 @@ def _scraped_by(states: ByType) -> str:
 
 
 def _offers_open_inference(config: ServerConfig) -> bool:
-    return config.own.of(TorchServeConfig).open_inference
+    return config.own.read(TorchServeConfig).open_inference
 
 
 def _check(config: ServerConfig) -> None:

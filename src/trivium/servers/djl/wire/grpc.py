@@ -223,4 +223,6 @@ class DjlPredictEncoder:
 
 def make(context: ProtocolContext) -> RpcProtocol:
     """The protocol for one listener."""
-    return DjlGrpc(context.make_id, context.own.of(DjlConfig).multi_status, meter_of(context), context.epoch)
+    return DjlGrpc(
+        context.make_id, context.own.read(DjlConfig).multi_status, meter_of(context), context.epoch
+    )

@@ -59,7 +59,7 @@ def options_of(context: ProtocolContext) -> DjlOptions:
 
     Raises INVALID for statuses and rates that cannot be.
     """
-    own = context.own.of(DjlConfig)
+    own = context.own.read(DjlConfig)
     return DjlOptions(
         "tensor/ndlist" if context.as_original else "application/json",
         context.as_original,
@@ -78,7 +78,7 @@ def options_of(context: ProtocolContext) -> DjlOptions:
 
 def meter_of(context: ProtocolContext) -> DjlMeter:
     """Return the meter of the server that a listener belongs to. Raises INVALID for rates that cannot be."""
-    rates = context.own.of(DjlConfig).error_rates
+    rates = context.own.read(DjlConfig).error_rates
     return context.states.of(DjlMeter, lambda: DjlMeter(read_rates(rates), context.now))
 
 

@@ -135,5 +135,5 @@ def make(context: ProtocolContext) -> WireProtocol:
         context.roles,
         options,
         tokens,
-        OwnedRoutes(context.prefixes, context.own.of(TorchServeConfig).open_inference),
+        OwnedRoutes(context.prefixes, context.own.read(TorchServeConfig).open_inference),
     )

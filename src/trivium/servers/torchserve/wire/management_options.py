@@ -25,7 +25,7 @@ class ManagementOptions:
 
 def management_options(context: ProtocolContext) -> ManagementOptions:
     """Read what the operator has set. Raises INVALID for patterns that cannot be read."""
-    own = context.own.of(TorchServeConfig)
+    own = context.own.read(TorchServeConfig)
     return ManagementOptions(
         ModelStore(own.model_store, read_patterns(own.allowed_urls)),
         own.default_workers,

@@ -126,7 +126,7 @@ def test_the_rest_of_the_protocol(tmp_path: Path) -> None:
         "max_request_size=7\nallow_multi_status=TRUE\nthrottle_error_http_code=429\nrequest_id_header_key=X-Id\n"
         "cors_allowed_origin=*\nwait_model_loading=false",
     )
-    djl = config.loaded.config.own.of(DjlConfig)
+    djl = config.loaded.config.own.read(DjlConfig)
     assert (djl.multi_status, djl.statuses, djl.request_id_header) == (True, "throttle=429", "X-Id")
     assert config.loaded.config.server.max_body_bytes == 7
     assert config.loaded.config.http.cors_allowed_origin == "*"

@@ -45,7 +45,7 @@ def test_the_defaults_are_on_loopback_with_keys_and_without_the_model_api(tmp_pa
         6553500,
     )
     assert (found.token_seconds, found.may_register, exposure(found)) == (3600, False, "")
-    assert (config.own.of(TorchServeConfig).no_model_api, config.models.fetch_from) == (True, "")
+    assert (config.own.read(TorchServeConfig).no_model_api, config.models.fetch_from) == (True, "")
     assert found.rules.under["minWorkers"].value == "6"
     assert found.notices == ()
 
@@ -94,7 +94,7 @@ def test_the_defaults_are_on_loopback_with_keys_and_without_the_model_api(tmp_pa
 )
 def test_options(tmp_path: Path, text: str, group: str, field: str, value: object) -> None:
     config = settled(text, tmp_path).loaded.config
-    section = config.own.of(TorchServeConfig) if group == "torchserve" else getattr(config, group)
+    section = config.own.read(TorchServeConfig) if group == "torchserve" else getattr(config, group)
     assert getattr(section, field) == value
 
 
