@@ -13,7 +13,6 @@ import aiohttp
 import grpc
 import httpx
 import pytest
-from openapi_spec_validator import OpenAPIV30SpecValidator
 from tests.fixtures import models
 from tests.harness.raw_http import Answer, connect, get, post, read_answer
 from tests.harness.server_process import serve_handlers, until
@@ -190,32 +189,11 @@ def test_what_there_is_not(server: TorchServeProcess, path: str, kind: str) -> N
     assert (answer.status, answer.document["type"], answer.fields["connection"]) == (404, kind, "close")
 
 
-def test_the_documents_are_valid_and_say_what_is_served_where(server: TorchServeProcess) -> None:
-    paths = {}
-    for api, path in (
-        ("Inference", "/"),
-        ("Inference", "/predictions/spy"),
-        ("Inference", "/spy/1.0/predict"),
-        ("Management", "/"),
-        ("Management", "/models/spy"),
-    ):
+def test_the_api_is_not_described(server: TorchServeProcess) -> None:
+    for api, path in (("Inference", "/"), ("Inference", "/predictions/spy"), ("Management", "/models/spy")):
         answer = server.ask(api, "OPTIONS", path)
-        assert (answer.status, answer.fields["content-type"]) == (200, "application/json")
-        OpenAPIV30SpecValidator(answer.document).validate()
-        paths[api, path] = set(answer.document["paths"])
-    assert {"/ping", "/predictions/{model_name}", "/v2/models/{model_name}/infer", "/v2"} <= paths[
-        "Inference", "/"
-    ]
-    assert {"/predictions/spy", "/v1/models/spy:predict"} <= paths["Inference", "/predictions/spy"]
-    assert paths["Inference", "/spy/1.0/predict"] == paths["Inference", "/predictions/spy"]
-    assert {"/models", "/models/{model_name}/{model_version}/set-default"} <= paths["Management", "/"]
-    assert "/models/spy/{model_version}" in paths["Management", "/models/spy"]
-    assert not paths["Management", "/"] & {"/ping", "/predictions/{model_name}"}
-    for api in ("Inference", "Management"):
-        described = server.ask(api, "GET", "/api-description")
-        assert described.document == server.ask(api, "OPTIONS", "/").document
-    for api, path in (("Inference", "/predictions/nobody"), ("Management", "/models/nobody")):
-        assert server.ask(api, "OPTIONS", path).document["type"] == "ModelNotFoundException"
+        assert (answer.status, answer.document["code"]) == (501, 501)
+        assert "table of all routes" in answer.document["message"]
 
 
 @pytest.mark.parametrize("path", ["/predictions/spy", "/v1/models/spy:predict", "/spy/predict"])
@@ -247,7 +225,6 @@ def test_other_clients(server: TorchServeProcess) -> None:
     with httpx.Client(base_url=url, timeout=60) as client:  # one connection for all
         for path in ("/predictions/spy", "/v2/models/spy/infer", "/invocations?model_name=spy"):
             assert client.post(path, json={"a": 1}).json()["row"]["body"] == "{'a': 1}"
-        assert client.options("/predictions/spy").json()["info"]["title"] == "RESTful API for: spy"
 
     async def pieces() -> AsyncIterator[bytes]:
         yield b"h"
@@ -271,13 +248,13 @@ def test_descriptions_need_no_key_and_all_else_does(tmp_path: Path) -> None:
         key = f"Authorization: Bearer {folder.key('inference')}\r\n"
         server.serves("spy", key)
         for api in ("Inference", "Management"):
-            assert server.ask(api, "OPTIONS", "/").status == 200
-            assert server.ask(api, "GET", "/api-description").status == 200
+            assert server.ask(api, "OPTIONS", "/").status == 501
+            assert server.ask(api, "GET", "/api-description").status == 501
         for path in ("/spy/predict", "/v1/models/spy:predict", "/v2/models/spy/infer"):
             assert server.ask("Inference", "POST", path).document["type"] == "InvalidKeyException"
             assert seen(server.ask("Inference", "POST", path, b"", key))["row"] == {"body": "bytearray(b'')"}
         assert server.ask("Inference", "OPTIONS", "/predictions/spy").status == 400
-        assert server.ask("Inference", "OPTIONS", "/predictions/spy", b"", key).status == 200
+        assert server.ask("Inference", "OPTIONS", "/predictions/spy", b"", key).status == 501
         assert server.ask("Inference", "GET", "/v2", b"", key).status == 404  # open inference is off
         assert is_live(server, folder.key("inference")) == "UNIMPLEMENTED"
 

@@ -7,12 +7,6 @@ Source: spec sheet `torchserve`, sections 0, 4 and 5.
 from collections.abc import Callable, Mapping, Sequence, Set
 
 from trivium.servers.torchserve.wire.answer import PredictionEncoder, TorchServePingEncoder
-from trivium.servers.torchserve.wire.api_description import (
-    ALL_ROUTES,
-    ApiDescriber,
-    ApiDescriptionEncoder,
-    OwnedRoutes,
-)
 from trivium.servers.torchserve.wire.config import TorchServeConfig
 from trivium.servers.torchserve.wire.errors import note_refusal, refuse
 from trivium.servers.torchserve.wire.management import decode_management
@@ -28,10 +22,10 @@ from trivium.servers.torchserve.wire.token_renewal import RENEWED, RenewalEncode
 from trivium.servers.torchserve.wire.tree import MANAGEMENT_PREFIXES, tree_of
 from trivium.servers.torchserve.words.tokens import Tokens
 from trivium.types.access import Endpoint
-from trivium.types.errors import ServeError
+from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Encoder, WireProtocol
 from trivium.types.listeners import Role
-from trivium.types.operations import DescribeAll, List, Live, Operation
+from trivium.types.operations import List, Live, Operation
 from trivium.types.protocol_context import ProtocolContext
 from trivium.types.wire import Body, Head, HttpAnswer, Target
 
@@ -39,8 +33,9 @@ ROUTES: Mapping[Role, Sequence[str]] = {Role.INFERENCE: PREFIXES, Role.MANAGEMEN
 ENDPOINTS: Sequence[Endpoint] = (*INFERENCE, *MANAGEMENT)
 """All that this protocol answers."""
 
-_DESCRIBING = frozenset(
-    {TorchServeVerb.DESCRIBE_API, TorchServeVerb.DESCRIBE_MODEL_API, ManagementVerb.DESCRIBE_API}
+_NO_DESCRIPTION = (
+    "This server does not describe its API by OpenAPI. Its manual has a table of all routes, on the page about "
+    "TorchServe."
 )
 _MANAGING = frozenset(ManagementVerb)
 _NO_OPTIONS = ManagementOptions()
@@ -52,8 +47,8 @@ class TorchServeHttp:
     """Implements `types.interfaces.WireProtocol`. `make_id` gives each request its id: a client's own is not taken.
 
     With `exact_texts` an error says what the original says, and no more. What is for other `roles` is not there;
-    models are managed as `management` says. Where requests need `tokens`, these can be renewed. What it
-    describes are the routes that are `owned`.
+    models are managed as `management` says. Where requests need `tokens`, these can be renewed. With
+    `open_inference` it answers that protocol's own routes.
     """
 
     def __init__(
@@ -63,14 +58,13 @@ class TorchServeHttp:
         roles: Set[Role] = frozenset(Role),
         management: ManagementOptions = _NO_OPTIONS,
         tokens: Tokens | None = None,
-        owned: OwnedRoutes = ALL_ROUTES,
+        open_inference: bool = True,
     ) -> None:
         self._make_id = make_id
         self._exact = exact_texts
         self._management = management
         self._tokens = tokens
-        self._tree = tree_of(frozenset(roles), owned.open_inference, tokens is not None)
-        self._describer = ApiDescriber(roles, owned)
+        self._tree = tree_of(frozenset(roles), open_inference, tokens is not None)
 
     def head(self, head: Head) -> Target:
         """The route. The refusal of a path names the routes, of a method those that there are."""
@@ -86,9 +80,9 @@ class TorchServeHttp:
 
     def decode(self, head: Head, target: Target, body: Body) -> tuple[Operation, Encoder]:
         """The operation of a target that `head` returned, and the encoder for its answer."""
+        if target.verb == TorchServeVerb.DESCRIBE_API:
+            raise ServeError(Code.UNSUPPORTED, _NO_DESCRIPTION)
         request_id = self._make_id()
-        if target.verb in _DESCRIBING:
-            return self._described(target, request_id)
         if target.verb in _MANAGING:
             asked = decode_management(head, target, body, request_id, self._management)
             return asked.operation, TorchServeManagementEncoder(
@@ -105,18 +99,6 @@ class TorchServeHttp:
         content_type = head.headers.get(b"content-type", b"").decode("latin-1")
         encoder = PredictionEncoder(request_id, target, accept, content_type, self._exact)
         return decode_infer(head, target, body, request_id, encoder.read), encoder
-
-    def _described(self, target: Target, request_id: str) -> tuple[Operation, Encoder]:
-        describer, exact = self._describer, self._exact
-        if target.verb == TorchServeVerb.DESCRIBE_API:
-            of_server = ApiDescriptionEncoder(
-                request_id, lambda model: describer.of_server, target, exact, is_of_model=False
-            )
-            return Live(), of_server
-        is_managed = target.verb == ManagementVerb.DESCRIBE_API
-        make = describer.of_management if is_managed else describer.of_model
-        encoder = ApiDescriptionEncoder(request_id, make, target, exact)
-        return DescribeAll(target.model, target.version), encoder
 
     def refuse(self, error: ServeError) -> HttpAnswer:
         """The error's JSON with the status of `errors.TABLE`; the connection closes behind it."""
@@ -135,5 +117,5 @@ def make(context: ProtocolContext) -> WireProtocol:
         context.roles,
         options,
         tokens,
-        OwnedRoutes(context.prefixes, context.own.read(TorchServeConfig).open_inference),
+        context.own.read(TorchServeConfig).open_inference,
     )

@@ -1,11 +1,10 @@
 """All routes of a listener of TorchServe's protocol together: for inference, for management, or both."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 
-from trivium.codecs.openapi import ApiRoute
 from trivium.codecs.path_segments import quoted
-from trivium.codecs.routes import HttpRoute, RouteTree, prefixes
+from trivium.codecs.routes import RouteTree, prefixes
 from trivium.servers.torchserve.wire import management_routes, routes, token_renewal
 from trivium.servers.torchserve.wire.management_routes import MANAGEMENT
 from trivium.servers.torchserve.wire.routes import DESCRIPTIONS, OPEN_INFERENCE, PING, PREDICTIONS, REFUSED
@@ -16,19 +15,19 @@ from trivium.types.wire import Head
 @cache
 def tree_of(roles: frozenset[Role], has_open_inference: bool, renews: bool) -> RouteTree:
     """The routes for these roles; with `renews` keys can be renewed where models are managed."""
-    rows = _rows(DESCRIPTIONS)
+    rows = [*DESCRIPTIONS]
     told = management_routes.TOLD
     manages = Role.MANAGEMENT in roles
     if manages:
-        rows += _rows(MANAGEMENT)
+        rows += MANAGEMENT
         rows += token_renewal.ROWS if renews else ()
     if Role.INFERENCE in roles or not manages:
-        rows += [*_rows((PING, *PREDICTIONS, *(OPEN_INFERENCE if has_open_inference else ()))), *REFUSED]
+        rows += [PING, *PREDICTIONS, *(OPEN_INFERENCE if has_open_inference else ()), *REFUSED]
         told = routes.TOLD
 
     def advice(head: Head, allow: str) -> str:
         if head.path == "/":
-            return "The server's root answers OPTIONS only."
+            return f"Nothing is served at the root. There are: {told}."
         if allow:
             return f"{quoted(head.path)} is not served under the method {quoted(head.method)}; use {allow}."
         return f"There is no route {quoted(head.path)}. There are: {told}."
@@ -36,13 +35,9 @@ def tree_of(roles: frozenset[Role], has_open_inference: bool, renews: bool) -> R
     return RouteTree(rows, advice, _listed)
 
 
-def _rows(described: Iterable[ApiRoute]) -> list[HttpRoute]:
-    return [row for route in described for row in route.rows]
-
-
 def _listed(methods: Sequence[str]) -> Sequence[str]:
     """Return the methods that a refusal lists: OPTIONS describes others, and is listed where there is none."""
     return [method for method in methods if method != "OPTIONS"] or methods
 
 
-MANAGEMENT_PREFIXES = prefixes([*_rows(DESCRIPTIONS), *_rows(MANAGEMENT), *token_renewal.ROWS])
+MANAGEMENT_PREFIXES = prefixes([*DESCRIPTIONS, *MANAGEMENT, *token_renewal.ROWS])

@@ -6,7 +6,6 @@ from itertools import count
 import numpy as np
 import pytest
 
-from trivium.servers.torchserve.wire.api_description import OwnedRoutes
 from trivium.servers.torchserve.wire.errors import TABLE
 from trivium.servers.torchserve.wire.http import TorchServeHttp
 from trivium.types import reasons
@@ -208,7 +207,7 @@ def test_open_inference_is_answered_whatever_is_served(method, path, status, tol
 
 
 def test_without_open_inference_its_routes_are_not_there_but_models_are_called():
-    wire = TorchServeHttp(lambda: "made", owned=OwnedRoutes(open_inference=False))
+    wire = TorchServeHttp(lambda: "made", open_inference=False)
     assert infer("POST", "/v2/models/m/infer", wire=wire).model == "m"
     for path in ("/v2", "/v2/health/live", "/v2/health/ready", "/v2/models/m/versions/1"):
         with pytest.raises(ServeError) as caught:
@@ -527,6 +526,24 @@ def test_what_cannot_be_answered():
 
 
 # -- health ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("OPTIONS", "/"),
+        ("GET", "/api-description/"),
+        ("OPTIONS", "/predictions/m/2.0/x"),
+        ("OPTIONS", "/m/1.0/predict"),
+        ("OPTIONS", "/models/m"),
+        ("OPTIONS", "/models/m/1.0/set-default/"),
+    ],
+)
+def test_the_api_is_not_described(method, path):
+    wire = protocol()
+    with pytest.raises(ServeError, match="table of all routes") as caught:
+        ask(method, path, wire=wire)
+    assert wire.refuse(caught.value).status == 501
 
 
 @pytest.mark.parametrize(
