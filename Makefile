@@ -5,14 +5,14 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test check e2e original soak soak-hour audit bench bench-djl bench-llm bench-torchserve path lines overload food11 docs clean
 
-# $(call venv,NAME,EXTRA): .venv-NAME with the package and one extra, made anew when pyproject.toml changes.
+# $(call venv,NAME,EXTRA): .venv-NAME with the package and one extra, or none, made anew when pyproject.toml changes.
 define venv
 .venv-$(1)/.made: pyproject.toml
 	$(PYTHON) -m venv .venv-$(1)
-	.venv-$(1)/bin/pip install --quiet --disable-pip-version-check --editable '.[$(2)]'
+	.venv-$(1)/bin/pip install --quiet --disable-pip-version-check --editable '.$(if $(2),[$(2)])'
 	touch $$@
 endef
-$(eval $(call venv,demo,demo))
+$(eval $(call venv,demo,))
 $(eval $(call venv,test,test))
 $(eval $(call venv,check,check))
 $(eval $(call venv,food11,food11))

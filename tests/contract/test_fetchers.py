@@ -240,4 +240,4 @@ def test_without_boto3_the_error_says_how_to_install_it(
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "boto3", None)
     error = refused(S3Fetcher(), "s3://bucket/m", tmp_path, bounds("s3://bucket"))
-    assert (error.code, "pip install 'trivium[s3]'" in error.message) == (Code.UNSUPPORTED, True)
+    assert (error.code, "-m pip install 'boto3" in error.message) == (Code.UNSUPPORTED, True)

@@ -4,6 +4,7 @@ A certificate without a file for its key is a PKCS12 key store, which holds both
 """
 
 from trivium.access.reread import Reread, read_regular
+from trivium.machine.extras import install_command
 from trivium.tls import Tls
 from trivium.types.errors import Code, ServeError
 
@@ -48,7 +49,7 @@ class TlsFiles(Reread[tuple[bytes, ...], Tls]):
             raise ServeError(
                 Code.INVALID,
                 f"{self._paths[0]} is a PKCS12 key store, which the package cryptography reads, and that is not "
-                f"installed. Run pip install 'trivium[pkcs12]', or convert it by openssl pkcs12 -in {self._paths[0]} "
+                f"installed. Run {install_command('pkcs12')}, or convert it by openssl pkcs12 -in {self._paths[0]} "
                 "-nodes -out server.pem, and give that file as certificate and as key.",
             ) from error
         except ValueError as error:

@@ -1,6 +1,6 @@
 """Asks a v2 server which digit a picture shows: python -m trivium.demo.classify PICTURE...
 
-Made to be copied: it needs numpy and Pillow (pip install 'trivium[demo]') and nothing else of Trivium. The
+Made to be copied: it needs numpy and Pillow (pip install numpy pillow) and nothing else of Trivium. The
 model wants light ink on dark paper, 8 x 8 pixels from 0 to 1; making that of a picture is the client's part.
 """
 

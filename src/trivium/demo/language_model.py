@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from trivium.machine.extras import install_command
 from trivium.machine.python_commands import own_module
 
 NAME = "smollm2"
@@ -60,7 +61,7 @@ def prepared(place: Path, say: Say, run: RunCommand = run_command) -> Path:
     lacking = [name for name in LIBRARIES if find_spec(name) is None]
     if lacking:
         raise DemoModelUnavailable(
-            f"Language models need {', '.join(lacking)}: pip install 'trivium[llm]' (torch first, as "
+            f"Language models need {', '.join(lacking)}: {install_command('llm')} (torch first, as "
             "https://pytorch.org says for this machine), and call it again."
         )
     place.mkdir(parents=True, exist_ok=True)

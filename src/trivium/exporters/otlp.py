@@ -13,6 +13,7 @@ from random import getrandbits
 from typing import TYPE_CHECKING, Any, cast
 
 from trivium.core.observability.tracing_policy import is_context
+from trivium.machine.extras import lacking
 from trivium.types.errors import Code, ServeError
 from trivium.types.tracing import Moment, MomentNames, SpanNames, Trace, Traces
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.trace import Span
 
-INSTALL = "pip install 'trivium[otlp]'"
 MOST_BEHIND = 10_000
 """Calls that may wait for spans to be made; what comes beyond them is lost."""
 
@@ -80,9 +80,7 @@ class Spans:
             from opentelemetry.sdk.trace.export import BatchSpanProcessor
             from opentelemetry.sdk.trace.sampling import ALWAYS_ON
         except ImportError as error:
-            raise ServeError(
-                Code.UNSUPPORTED, f"Traces cannot be sent as spans ({error}). Install the SDK: {INSTALL}"
-            ) from error
+            raise lacking("Traces that are sent as spans", error, "otlp") from error
         self.file: str | None = None
         self.told = {
             "url": collector.url,

@@ -10,10 +10,10 @@ from typing import Any, Protocol
 
 from trivium.fetchers.allowance import Allowance, Cutter
 from trivium.fetchers.policy import is_file, permitted, safe_name, shown
+from trivium.machine.extras import lacking
 from trivium.types.errors import Code, ServeError
 from trivium.types.fetching import FetchBounds
 
-INSTALL = "pip install 'trivium[s3]'"
 _PIECE = 2**16
 _SECONDS_OF_SILENCE = 20
 _ABSENT = ("404", "NoSuchKey", "NoSuchBucket", "NotFound")
@@ -57,9 +57,7 @@ def _connected() -> tuple[_Client, tuple[type[Exception], ...]]:
         from botocore.config import Config
         from botocore.exceptions import BotoCoreError, ClientError
     except ImportError as error:
-        raise ServeError(
-            Code.UNSUPPORTED, f"Models in S3 need boto3, which is not installed. Install it with: {INSTALL}"
-        ) from error
+        raise lacking("Models in S3", error, "s3") from error
     config = Config(
         connect_timeout=_SECONDS_OF_SILENCE,
         read_timeout=_SECONDS_OF_SILENCE,

@@ -1,5 +1,5 @@
 """The fifth axis: a translator turns a client's picture or text into the tensors of a model, and its outputs into JSON.
 
-Pictures need Pillow and texts the package `tokenizers`; both come with `pip install 'trivium[translators]'` and are
+Texts need the package `tokenizers`, which comes with `pip install 'trivium[translators]'`; it and Pillow are
 imported when a translator is made.
 """

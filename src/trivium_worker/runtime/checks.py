@@ -1,9 +1,9 @@
 """Asks user code whether it is ready, in a thread of its own: neither batches nor the reader of frames wait for it."""
 
 import threading
-import traceback
 
 from trivium_worker.runtime.adapter import Adapter
+from trivium_worker.runtime.traces import print_trace
 from trivium_worker.wire import frames
 from trivium_worker.wire.writer import Writer
 
@@ -26,7 +26,7 @@ class Checks:
         try:
             why = self._adapter.check()
         except BaseException as error:
-            traceback.print_exc()
+            print_trace(error)
             why = f"{type(error).__name__}: {error}"
         self._answer(why)
 

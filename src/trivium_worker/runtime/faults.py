@@ -3,11 +3,10 @@
 An exception fails the batch that it came out of; only what shall end the process does.
 """
 
-import contextlib
-import traceback
 from typing import Any
 
 from trivium_worker.runtime.adapter import Adapter
+from trivium_worker.runtime.traces import place_of, print_trace
 from trivium_worker.wire.values import Failure, Item, frameless
 
 ENDS_PROCESS = (SystemExit, KeyboardInterrupt)
@@ -40,9 +39,10 @@ def failure_of(error: BaseException) -> Failure:
 
 def fault(error: BaseException) -> Failure:
     """Return the error for an exception, which is printed with its traceback."""
-    with contextlib.suppress(Exception):  # user code may have closed its standard error
-        traceback.print_exception(type(error), error, error.__traceback__)
-    return Failure(f"The model raised {type(error).__name__}: {words_of(error)}{place_of(error)}")
+    print_trace(error)
+    return Failure(
+        f"The model raised {type(error).__name__}: {words_of(error)}{in_brackets(place_of(error))}"
+    )
 
 
 def words_of(error: BaseException) -> str:
@@ -53,7 +53,6 @@ def words_of(error: BaseException) -> str:
         return "(it cannot say what)"
 
 
-def place_of(error: BaseException) -> str:
-    """Return the line that raised an error, in brackets, if any is known."""
-    where = traceback.extract_tb(error.__traceback__)
-    return f" ({where[-1].filename}, line {where[-1].lineno})" if where else ""
+def in_brackets(place: str) -> str:
+    """Return a place behind what happened there; nothing where none is known."""
+    return f" ({place})" if place else ""

@@ -17,8 +17,8 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from trivium_worker.runtime.adapter import Adapter, Host, Setup
-from trivium_worker.runtime.faults import place_of
 from trivium_worker.runtime.runtime import Runtime
+from trivium_worker.runtime.traces import advice_on, place_of, print_trace, trace_of
 from trivium_worker.wire.bounds import apply
 from trivium_worker.wire.values import Failure
 
@@ -55,9 +55,8 @@ def serve(arguments: list[str], choose: Callable[[dict[str, Any]], MakeAdapter])
         runtime.run(adapter)
     except SystemExit as error:
         _leave(status_of(error))
-    except BaseException:
-        with contextlib.suppress(Exception):
-            traceback.print_exc()
+    except BaseException as error:
+        print_trace(error)
         _leave(1)
     _flush()
     runtime.hang_up()
@@ -86,12 +85,13 @@ def _flush() -> None:
 
 
 def words_of(error: BaseException) -> str:
-    """Return what kept the model from loading: the error and its place first, then how it came to that."""
+    """Return what kept the model from loading: the place and the error, what to do, then how it came to that."""
     if isinstance(error, Failure):
         return error.message
-    trace = "".join(traceback.format_exception(type(error), error, error.__traceback__)).strip()
-    last = traceback.format_exception_only(type(error), error)[-1].strip()
-    return f"The model's code raised {last.rstrip('.')}{place_of(error)}.\n{trace}"
+    last = traceback.format_exception_only(type(error), error)[-1].strip().rstrip(".")
+    place, advice = place_of(error), advice_on(error)
+    said = f"{place}: the model's code raised {last}." if place else f"The model's code raised {last}."
+    return f"{said} {advice}".rstrip() + f"\n{trace_of(error)}"
 
 
 def _mapped(descriptor: int) -> memoryview:

@@ -2,9 +2,8 @@
 
 from typing import Any
 
+from trivium.machine.extras import install_command, lacking
 from trivium.types.errors import Code, ServeError
-
-_INSTALL = "Install it with: pip install 'trivium[llm]'"
 
 
 def libraries() -> tuple[Any, Any]:
@@ -13,15 +12,12 @@ def libraries() -> tuple[Any, Any]:
         import torch
         import transformers
     except ImportError as error:
-        name = error.name or "a library"
-        raise ServeError(
-            Code.UNSUPPORTED,
-            f"Language models need PyTorch and transformers, and {name} is not installed. {_INSTALL}",
-        ) from error
+        raise lacking("Language models", error, "llm") from error
     if not hasattr(transformers, "AttentionInterface"):
         raise ServeError(
             Code.UNSUPPORTED,
-            f"Language models need transformers 5.24, and {transformers.__version__} is installed. {_INSTALL}",
+            f"Language models need transformers 5.24, and {transformers.__version__} is installed. Install "
+            f"it with: {install_command('llm')}",
         )
     words: Any = transformers.logging
     words.set_verbosity_error()
@@ -35,8 +31,5 @@ def gguf_library() -> Any:
         import accelerate  # noqa: F401 - transformers asks for it when it reads such a file
         import gguf
     except ImportError as error:
-        raise ServeError(
-            Code.UNSUPPORTED,
-            f"GGUF files need gguf and accelerate, and {error.name} is not installed. {_INSTALL}",
-        ) from error
+        raise lacking("GGUF files", error, "llm") from error
     return gguf

@@ -15,6 +15,7 @@ import numpy as np
 from trivium.codecs.batched_runner import BatchedRunner, Called
 from trivium.engines.onnx.options import register_operators, run_options, session_options, unknown_parameters
 from trivium.engines.onnx.providers import execution_providers, lacking
+from trivium.machine import extras
 from trivium.types.datatype import Array, DataType
 from trivium.types.errors import Code, ServeError, said_by
 from trivium.types.payload import PayloadKind, Tensor, Tensors
@@ -122,10 +123,7 @@ def _runtime() -> Any:
     try:
         import onnxruntime
     except ImportError as error:
-        raise ServeError(
-            Code.UNSUPPORTED,
-            "ONNX models need ONNX Runtime, which is not installed. Install it with: pip install 'trivium[onnx]'",
-        ) from error
+        raise extras.lacking("ONNX models", error, package="onnxruntime") from error
     return onnxruntime
 
 

@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 
 from trivium.engines.torch.archives import ArchiveKind, kind_of, names_in, unsafe
 from trivium.engines.torch.programs import ExportedProgram, of_compiled, of_exported, of_script
+from trivium.machine.extras import lacking
 from trivium.types.errors import Code, ServeError, said_by
 from trivium.types.running import Placement
 from trivium.types.spec import Device, ModelSpec
@@ -28,10 +29,7 @@ def library() -> Any:
     try:
         import torch
     except ImportError as error:
-        raise ServeError(
-            Code.UNSUPPORTED,
-            "PyTorch models need PyTorch, which is not installed. Install it with: pip install 'trivium[torch]'",
-        ) from error
+        raise lacking("PyTorch models", error, "torch") from error
     return torch
 
 

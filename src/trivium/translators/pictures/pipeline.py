@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from trivium.machine.extras import lacking
 from trivium.translators.arguments import PictureArguments, ShortEdge
 from trivium.translators.faults import refusal_in_words
 from trivium.types.datatype import Array
@@ -80,11 +81,7 @@ def require_pillow() -> None:
     try:
         import PIL.Image  # noqa: F401
     except ImportError as error:
-        raise ServeError(
-            Code.UNSUPPORTED,
-            "Translators of pictures need Pillow, which is not installed. "
-            "Install it with: pip install 'trivium[translators]'",
-        ) from error
+        raise lacking("Translators of pictures", error, package="pillow") from error
 
 
 def only_output(outputs: Mapping[str, Array]) -> Array:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from trivium.codecs.text_growth_policy import growth
 from trivium.codecs.tokenizer_fingerprint import tokenizer_fingerprint
 from trivium.codecs.vanishing_tokens import vanishing_token
+from trivium.machine.extras import lacking
 from trivium.translators.arguments import MOST_PADDING, MOST_TOKENS, TokenizerArguments
 from trivium.translators.files import file_in, read_file, read_json, refusal, text_of
 from trivium.types.errors import Code, ServeError, said_by
@@ -201,11 +202,7 @@ def require_tokenizers() -> None:
     try:
         import tokenizers  # noqa: F401
     except ImportError as error:
-        raise ServeError(
-            Code.UNSUPPORTED,
-            "Translators of texts need the package tokenizers, which is not installed. "
-            "Install it with: pip install 'trivium[translators]'",
-        ) from error
+        raise lacking("Translators of texts", error, "translators") from error
 
 
 def _loaded(folder: Path, path: str, config: dict[str, Any]) -> "Tokenizer":

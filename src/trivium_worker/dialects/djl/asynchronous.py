@@ -5,7 +5,6 @@ It returns an Output, None, or an async generator of Outputs, each of which is a
 """
 
 import inspect
-import traceback
 from typing import Any
 
 from trivium_worker.dialects.djl.handler import (
@@ -21,6 +20,7 @@ from trivium_worker.dialects.djl.request import show, single
 from trivium_worker.dialects.djl.result import closing, content_type_of, piece_of, whole
 from trivium_worker.runtime.adapter import Host, Send, Setup
 from trivium_worker.runtime.tasks import on_own_loop
+from trivium_worker.runtime.traces import print_trace
 from trivium_worker.wire.values import END, Failure, Item, Outcome, Part, Raw
 
 
@@ -104,7 +104,7 @@ class AsyncDjlAdapter(DjlAdapter):
         except Exception as error:
             if not answer.has_begun:
                 return failure_of(error)
-            traceback.print_exc()
+            print_trace(error)
             return Raw([Part(words_of(error).encode("utf-8"), answer.kind)])
         finally:
             await _closed(outputs)
@@ -129,8 +129,8 @@ async def _closed(outputs: Any) -> None:
     """Let a generator clean up; what that raises hurts no answer."""
     try:
         await outputs.aclose()
-    except Exception:
-        traceback.print_exc()
+    except Exception as error:
+        print_trace(error)
 
 
 def _no_piece(output: Any) -> Failure:

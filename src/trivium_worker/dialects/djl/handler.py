@@ -6,7 +6,6 @@ kind of result is the table of the spec sheet `djl`, section 8.5. `SystemExit` p
 
 import logging
 import sys
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from trivium_worker.dialects.djl.entry import function_of, load_entry
 from trivium_worker.dialects.djl.request import Shown, batched, initialisation, show, single
 from trivium_worker.dialects.djl.result import batch_payloads, closing, content_type_of, formatted, whole
 from trivium_worker.runtime.adapter import Adapter, Host, Setup
+from trivium_worker.runtime.traces import print_trace
 from trivium_worker.wire.values import END, Failure, Item, Outcome, Part, Raw, anew, frameless
 
 METHODS = ("predict", "explain")
@@ -186,7 +186,7 @@ def pieces_of(pieces: Any, formatter: Any) -> Iterator[bytes]:
         for piece in pieces:
             yield formatted(piece, formatter)
     except Exception as error:
-        traceback.print_exc()
+        print_trace(error)
         yield words_of(error).encode("utf-8")
 
 
@@ -202,7 +202,7 @@ def guarded(make: Any, *arguments: Any) -> Any:
 
 def failure_of(error: Exception) -> Failure:
     """Return what user code raised, with its traceback on stderr; one item's or a batch's."""
-    traceback.print_exc()
+    print_trace(error)
     if isinstance(error, Failure):
         return frameless(error)
     text = str(error)

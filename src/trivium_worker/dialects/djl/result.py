@@ -6,11 +6,11 @@ Source: spec sheet `djl`, sections 4.4 and 8.4.
 import json
 import re
 import struct
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from trivium_worker.runtime.traces import print_trace
 from trivium_worker.wire.values import Failure, Part, Raw
 
 _DATA = "data"
@@ -138,8 +138,8 @@ def closing(pieces: Any) -> Iterator[None]:
         if callable(close):
             try:
                 close()
-            except Exception:  # the answer is out: nobody is left to be told
-                traceback.print_exc()
+            except Exception as error:  # the answer is out: nobody is left to be told
+                print_trace(error)
 
 
 def content_type_of(properties: dict[str, str]) -> str:

@@ -8,10 +8,10 @@ import io
 import json
 import logging
 import sys
-import traceback
 from typing import Any
 
-from trivium_worker.runtime.faults import place_of
+from trivium_worker.runtime.faults import in_brackets
+from trivium_worker.runtime.traces import place_of, print_trace
 from trivium_worker.wire.values import Failure, Part, Raw, frameless
 
 FAILED = 503
@@ -84,12 +84,12 @@ def failure_of(error: Exception) -> Failure:
     if isinstance(error, Failure):
         logging.warning("%s", error.message)
         return frameless(error)
-    traceback.print_exception(type(error), error, error.__traceback__)
+    print_trace(error)
     from ts.utils.util import PredictionException
 
     if isinstance(error, PredictionException):
         return Failure(error.message, status=_status(error.error_code))
-    words = f"{type(error).__name__}: {error}{place_of(error)}"
+    words = f"{type(error).__name__}: {error}{in_brackets(place_of(error))}"
     if isinstance(error, MemoryError) or "CUDA" in str(error):
         return Failure(f"Out of resources: {words}", "out of memory", OUT_OF_MEMORY)
     return Failure(f"Prediction failed: {words}", status=FAILED)

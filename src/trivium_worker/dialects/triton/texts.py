@@ -3,14 +3,12 @@
 The form is the original's (sheet "triton", section 8.2), so that clients that look for it find it.
 """
 
-import os
 import sys
-import traceback
 from typing import Any
 
+from trivium_worker.runtime.traces import is_ours, print_trace
 from trivium_worker.wire.values import Failure
 
-_OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 _OUT_OF_MEMORY = ("MemoryError", "OutOfMemoryError")
 
 
@@ -26,7 +24,7 @@ def reported(error: BaseException) -> Reported:
         if not isinstance(error, Reported):
             sys.stderr.write(error.message + "\n")
     else:
-        traceback.print_exception(type(error), error, error.__traceback__)
+        print_trace(error)
     return Reported(_text(error), _code(error))
 
 
@@ -39,7 +37,7 @@ def _text(error: BaseException) -> str:
     trace: Any = error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
-        if not code.co_filename.startswith((_OURS, "<frozen importlib")):
+        if not is_ours(code.co_filename):
             frames.append(f"  {code.co_filename}({trace.tb_lineno}): {code.co_name}\n")
         trace = trace.tb_next
     return text + "\n\nAt:\n" + "".join(reversed(frames)) if frames else text

@@ -7,6 +7,7 @@ import ipaddress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from trivium.machine.extras import install_command
 from trivium.servers.torchserve.command.sources import PropertySources
 from trivium.types.errors import Code, ServeError
 
@@ -41,7 +42,7 @@ def can_sign() -> None:
         raise ServeError(
             Code.UNSUPPORTED,
             "An address begins with https, and there are no certificate_file and private_key_file. A pair that the "
-            f"server signs itself needs the package cryptography: pip install 'trivium[pkcs12]'. Or make one by "
+            f"server signs itself needs the package cryptography: {install_command('pkcs12')}. Or make one by "
             f"`{_BY_HAND}`, and name both files.",
         ) from error
 
