@@ -98,7 +98,7 @@ def imported(tree: ast.AST, unwanted: frozenset[str]) -> Iterator[tuple[int, str
 _TEXTS = frozenset(
     {
         *("str", "repr", "type", "isinstance", "getattr", "print", "said_by", "named"),
-        *("status_of", "words_of"),  # the worker's own
+        *("status_of", "words_of", "print_trace"),  # the worker's own
     }
 )
 _WITHOUT_FRAMES = frozenset({"frameless", "noted", "unwritable", "failure_of", "fault", "reported"})

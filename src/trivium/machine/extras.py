@@ -3,13 +3,12 @@
 The command names the packages themselves, not `trivium[extra]`: it works for an installation from a folder, too.
 """
 
-import shutil
 import sys
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, requires, version
-from importlib.util import find_spec
 from shlex import join
 
+from trivium.machine.python_commands import installer
 from trivium.types.errors import Code, ServeError
 
 _OWN = "trivium"
@@ -26,8 +25,8 @@ def lacking(what: str, error: ImportError, extra: str = "", package: str = "") -
 
 
 def install_command(extra: str = "", package: str = "") -> str:
-    """Return the command that installs what an extra names and this environment lacks; all of it if it lacks nothing,
-    since what there is may be too old or broken. Without an extra what every installation has, or one package of it.
+    """Return the command that installs what an extra names and is not there; all of it if all is there, since that
+    may be too old or broken. Without an extra what every installation has, or one package of it.
     """
     named = [text for text in _requirements(extra) if text.startswith(package)]
     packages = (
@@ -36,15 +35,6 @@ def install_command(extra: str = "", package: str = "") -> str:
         or [f"{_OWN}[{extra}]" if extra else package or _OWN]
     )
     return join([*installer(sys.executable), *packages])
-
-
-def installer(python: str) -> list[str]:
-    """Return the beginning of a command that installs packages into the environment of an interpreter: by uv where it
-    has no pip.
-    """
-    if find_spec("pip") is None and shutil.which("uv"):
-        return ["uv", "pip", "install", "--python", python]
-    return [python, "-m", "pip", "install"]
 
 
 def _requirements(extra: str) -> Iterator[str]:

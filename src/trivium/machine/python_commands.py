@@ -2,7 +2,9 @@
 under the name of a module is neither run nor in the way.
 """
 
+import shutil
 import sys
+from importlib.util import find_spec
 
 
 def own_module(module: str, *words: str, python: str = sys.executable) -> tuple[str, ...]:
@@ -22,3 +24,12 @@ def program_text(python: str, text: str) -> tuple[str, ...]:
     folder.
     """
     return (python, "-c", f"import sys\nsys.path[:] = [one for one in sys.path if one]\n{text}")
+
+
+def installer(python: str) -> list[str]:
+    """Return the beginning of a command that installs packages into the environment of an interpreter: by uv where it
+    has no pip.
+    """
+    if find_spec("pip") is None and shutil.which("uv"):
+        return ["uv", "pip", "install", "--python", python]
+    return [python, "-m", "pip", "install"]

@@ -1,4 +1,4 @@
-"""What user code raised, as its author reads it: the author's own line, what to do, and the frames that are not ours.
+"""Shows what user code raised as its author reads it: the author's own line, what to do, and no frame of ours.
 
 The worker's frames stand above those of user code, and below them in its shims: they say nothing to who wrote it.
 """

@@ -5,7 +5,7 @@ from importlib import metadata
 
 import pytest
 
-from trivium.machine import extras
+from trivium.machine import extras, python_commands
 from trivium.types.errors import Code
 
 
@@ -48,9 +48,15 @@ def test_from_sources_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_without_pip_it_is_uv(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extras, "find_spec", lambda name: None)
-    monkeypatch.setattr(extras.shutil, "which", lambda name: f"/bin/{name}")
-    assert extras.installer("/env/bin/python") == ["uv", "pip", "install", "--python", "/env/bin/python"]
+    monkeypatch.setattr(python_commands, "find_spec", lambda name: None)
+    monkeypatch.setattr(python_commands.shutil, "which", lambda name: f"/bin/{name}")
+    assert python_commands.installer("/env/bin/python") == [
+        "uv",
+        "pip",
+        "install",
+        "--python",
+        "/env/bin/python",
+    ]
 
 
 def test_the_error_says_who_needs_it_and_what_is_wrong(environment: set[str]) -> None:
