@@ -36,11 +36,7 @@ def cannot_listen(error: OSError, listener: Listener) -> CannotListen:
 
 
 def taken(error: CannotListen, where: str) -> str:
-    """Return the sentence for a log about an address that cannot be had; `where` is what another is chosen by. Raises
-    what has no address.
-    """
-    if not error.address:
-        raise error
+    """Return the sentence for a log about an address that cannot be had; `where` is what another is chosen by."""
     return (
         f"Failed to listen: {error.address} ({error.service}) is taken, or not an address of this machine. Choose "
         f"another by {where} (port 0 takes a free one), or stop what listens there."

@@ -1,4 +1,4 @@
-"""What commands share that read their words themselves, and their configuration from a file of properties."""
+"""Reads the words and the files of properties of commands whose words are another server's."""
 
 from collections.abc import Callable
 from pathlib import Path

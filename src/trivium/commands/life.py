@@ -22,6 +22,7 @@ from trivium.config.options import ServerConfig
 from trivium.core.server import Server
 from trivium.frontends.access_log import AnswerLog
 from trivium.types.by_type import ByType
+from trivium.types.errors import frameless
 from trivium.types.interfaces import Authorizer, Format
 from trivium.types.operations import Listing, VersionStatus
 from trivium.types.recording import ServingRecorder
@@ -110,9 +111,8 @@ def nothing_said(*facts: object) -> tuple[()]:
     return ()
 
 
-def refuse(error: CannotListen) -> NoReturn:
-    """End the command with the sentence of the listener."""
-    raise error
+def no_words(error: CannotListen) -> None:
+    """Leave it to the sentence of the listener."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,8 +125,8 @@ class LifeWords(Generic[Line]):
     listens: Callable[[Listeners], Iterable[Line]] = nothing_said
     """Its ports are open."""
 
-    cannot_listen: Callable[[CannotListen], Iterable[Line]] = refuse
-    """A port, or an access log, cannot be had."""
+    cannot_listen: Callable[[CannotListen], Iterable[Line] | None] = no_words
+    """A port, or an access log, cannot be had; None: the command ends with the sentence of the listener."""
 
     loaded: Callable[[StartReport], Iterable[Line]] = nothing_said
     """Everything is loaded or has failed, some of it perhaps fatally."""
@@ -195,13 +195,13 @@ def no_progress(server: Server) -> AbstractContextManager[Told]:
 
 
 def no_companion(server: Server) -> AbstractAsyncContextManager[None]:
-    """Run nothing beside what is served."""
+    """Run nothing with what is served."""
     return nullcontext()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Life(Generic[Line]):
-    """How one serving command lives: what it is built of, in which order it does what, and what it says."""
+    """Says how one serving command lives: what it is built of, in which order it does what, and what it says."""
 
     parts: ServerParts
     """What is built."""
@@ -252,7 +252,7 @@ class Life(Generic[Line]):
     """Awaited once it is loaded, listens and goes on."""
 
     beside: Callable[[Server], AbstractAsyncContextManager[None]] = no_companion
-    """Runs beside loading and serving, until it is asked to stop."""
+    """Runs while it is loading and serving, until it is asked to stop."""
 
     draining: Callable[[float], Awaitable[None]] = no_step
     """Awaited before requests are waited for; it is given the seconds that are left."""
@@ -306,7 +306,10 @@ async def live_with(life: Life[Line], server: Server, listeners: Listeners, stop
     try:
         return await course.run()
     except CannotListen as error:
-        life.tell(life.words.cannot_listen(error))
+        lines = life.words.cannot_listen(frameless(error))
+        if lines is None:
+            raise
+        life.tell(lines)
         return life.statuses.cannot_listen
 
 
@@ -321,7 +324,7 @@ class _Course(Generic[Line]):
         self._stop = stop
 
     async def run(self) -> int:
-        """From the first step to the last; returns the exit status."""
+        """Go from the first step to the last; returns the exit status."""
         await self._reach(ListenMoment.FIRST)
         self._life.add(self._server)
         await self._reach(ListenMoment.ADDED)

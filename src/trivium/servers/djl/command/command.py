@@ -17,8 +17,8 @@ import click
 from trivium.app import Catalogue
 from trivium.commands.command_line import read_properties, takes_words
 from trivium.commands.life import serve
-from trivium.commands.log_line import write_to
 from trivium.commands.process import VisibleFormatter, log_through
+from trivium.commands.server_line import write_to
 from trivium.commands.stopping import keep_hangups
 from trivium.devices import count_gpus
 from trivium.servers.djl.command.life import STATUSES, record
@@ -26,7 +26,7 @@ from trivium.servers.djl.command.report import opening
 from trivium.servers.djl.command.server_metrics import failure
 from trivium.servers.djl.command.settings import ServingSettings, settle
 from trivium.servers.djl.command.sources import gather
-from trivium.types.errors import ServeError, frameless
+from trivium.types.errors import ServeError
 
 _log = logging.getLogger("ModelServer")
 _LEVELS = {"WARNING": "WARN", "CRITICAL": "ERROR"}
@@ -78,10 +78,7 @@ def command(catalogue: Catalogue, words: Sequence[str]) -> None:
         )
     log_through(ServingLogFormatter("[%(levelname)-5s] %(name)s - %(message)s"), logging.INFO)
     file, settings = _settled(catalogue, options, os.environ)
-    try:
-        serve(record(settings, opening(settings, os.environ, count_gpus(), file)))
-    except ServeError as error:
-        _refuse(frameless(error))
+    serve(record(settings, opening(settings, os.environ, count_gpus(), file)))
 
 
 def _settled(
@@ -94,13 +91,9 @@ def _settled(
         properties = read_properties(file)
         sources = gather(properties, options.models, options.model_store, environment)
         return str(file or ""), settle(catalogue, sources, environment, home)
-    except ServeError as error:
+    except ServeError:
         write_to(_log)(failure("ConfigurationError"))
-        _refuse(frameless(error))
-
-
-def _refuse(error: ServeError) -> NoReturn:
-    raise click.ClickException(error.message) from error
+        raise
 
 
 def home_of(environment: Mapping[str, str]) -> Path:

@@ -20,7 +20,7 @@ from trivium.commands.life import (
     ServerParts,
     StartReport,
 )
-from trivium.commands.log_line import LogLine, bound, cut_off, error, write_to
+from trivium.commands.server_line import ServerLine, bound, cut_off, error, write_to
 from trivium.core.server import Server
 from trivium.profiles import GRPC, HTTP, MANAGEMENT
 from trivium.servers.djl.command.server_metrics import LifeMetrics, failure
@@ -39,7 +39,7 @@ _ADDRESSES = "inference_address, management_address or grpc_port"
 _log = logging.getLogger("ModelServer")
 
 
-def record(settings: ServingSettings, opening: Sequence[LogLine]) -> Life[LogLine]:
+def record(settings: ServingSettings, opening: Sequence[ServerLine]) -> Life[ServerLine]:
     """Return how a server of these settings lives; `opening` is said first."""
     form = DjlFormat(settings.under, settings.environments, takes_weights=True)
     states = ByType() if settings.lazy is None else ByType(settings.lazy)
@@ -53,7 +53,7 @@ def record(settings: ServingSettings, opening: Sequence[LogLine]) -> Life[LogLin
             listens=lambda listeners: bound(listeners, apis(listeners.places)),
             cannot_listen=_cannot_listen,
             loaded=_loaded,
-            stopping=lambda left: (LogLine("Stopping model server."),),
+            stopping=lambda left: (ServerLine("Stopping model server."),),
             cut_off=cut_off,
         ),
         say=write_to(_log),
@@ -104,11 +104,11 @@ def _add(settings: ServingSettings, form: DjlFormat, formats: Sequence[Format], 
         server.add(model.path, claiming, model.source)
 
 
-def _cannot_listen(fault: CannotListen) -> Iterable[LogLine]:
-    return (error(taken(fault, _ADDRESSES)),)
+def _cannot_listen(fault: CannotListen) -> Iterable[ServerLine] | None:
+    return (error(taken(fault, _ADDRESSES)),) if fault.address else None
 
 
-def _loaded(report: StartReport) -> Iterable[LogLine]:
+def _loaded(report: StartReport) -> Iterable[ServerLine]:
     for row in report.failed:
         yield error(f"Failed to load model {row.model}: {row.reason}")
     if report.failed:

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from trivium.commands.log_line import LogLine, warning
+from trivium.commands.server_line import ServerLine, warning
 from trivium.servers.djl.command.settings import ServingSettings
 
 _SHOWN = re.compile(
@@ -19,12 +19,14 @@ _SHOWN = re.compile(
 _SECRET = re.compile(r"TOKEN|PASS|SECRET|KEY")
 
 
-def opening(settings: ServingSettings, environment: Mapping[str, str], gpus: int, file: str) -> list[LogLine]:
+def opening(
+    settings: ServingSettings, environment: Mapping[str, str], gpus: int, file: str
+) -> list[ServerLine]:
     """Return what is said before anything is loaded."""
     return [
-        LogLine("Starting model server ..."),
-        LogLine(f"Starting djl-serving: trivium {settings.catalogue.version} ..."),
-        LogLine(summary(settings, environment, gpus, file)),
+        ServerLine("Starting model server ..."),
+        ServerLine(f"Starting djl-serving: trivium {settings.catalogue.version} ..."),
+        ServerLine(summary(settings, environment, gpus, file)),
         *map(warning, (*settings.loaded.notices, *settings.notices)),
     ]
 

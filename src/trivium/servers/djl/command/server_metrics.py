@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from trivium.codecs.metric_lines import metric_line
-from trivium.commands.log_line import LogLine
+from trivium.commands.server_line import ServerLine
 from trivium.types.operations import VersionStatus
 from trivium.types.state import VersionState
 
@@ -20,10 +20,10 @@ Count = Callable[[str, Mapping[str, object]], None]
 """Takes a step of a custom metric, of a model or (empty) of the server."""
 
 
-def failure(name: str) -> LogLine:
+def failure(name: str) -> ServerLine:
     """Return the line of a failure that ends the server before it has any metrics."""
     text = metric_line(name, COUNT, 1, {"Host": socket.gethostname()}, time.time(), "c")
-    return LogLine(text, log=_SERVER.name)
+    return ServerLine(text, log=_SERVER.name)
 
 
 class LifeMetrics:

@@ -14,7 +14,6 @@ import click
 
 from trivium.commands.command_line import read_properties, takes_words
 from trivium.engines.python import CHILD
-from trivium.types.errors import ServeError
 
 _KEY = "option.pythonExecutable"
 
@@ -30,10 +29,7 @@ def interpreter(words: Sequence[str]) -> str:
     except argparse.ArgumentError:
         return sys.executable  # the program itself says what is wrong
     path = folder / "serving.properties"
-    try:
-        properties = read_properties(path if path.is_file() else None)
-    except ServeError as error:
-        raise click.ClickException(error.message) from error
+    properties = read_properties(path if path.is_file() else None)
     entry = None if properties is None else properties.entries.get(_KEY)
     if entry is None or not entry.value.strip():
         return sys.executable

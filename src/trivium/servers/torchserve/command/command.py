@@ -20,8 +20,8 @@ import click
 from trivium.app import Catalogue
 from trivium.codecs.visible_text import visible
 from trivium.commands.command_line import read_properties, takes_words
-from trivium.commands.log_line import LogLine, error, warning
 from trivium.commands.process import run
+from trivium.commands.server_line import ServerLine, error, warning
 from trivium.commands.stopping import keep_hangups
 from trivium.devices import count_gpus
 from trivium.servers.torchserve.command import background
@@ -185,7 +185,7 @@ def serve(
         tokens = _tokens(settings)
         if tokens is not None:
             logs.mask.hide = tokens.hidden
-            opening.append(LogLine(f"Requests need the keys in {Path.cwd() / KEY_FILE}."))
+            opening.append(ServerLine(f"Requests need the keys in {Path.cwd() / KEY_FILE}."))
         services = LifeServices(
             opening,
             tokens,
@@ -204,9 +204,9 @@ def _signed_pair(ends: ExitStack) -> tuple[str, str]:
     return signed_pair(Path(folder))
 
 
-def _opening(options: argparse.Namespace, prepared: PreparedStart, log_fault: str) -> Iterator[LogLine]:
+def _opening(options: argparse.Namespace, prepared: PreparedStart, log_fault: str) -> Iterator[ServerLine]:
     settings = prepared.settings
-    yield LogLine(summary(settings, count_gpus(), str(prepared.file or "")))
+    yield ServerLine(summary(settings, count_gpus(), str(prepared.file or "")))
     yield from map(warning, (*settings.loaded.notices, *settings.notices, *notices_of(options)))
     if log_fault:
         yield warning(log_fault)

@@ -18,7 +18,7 @@ from pathlib import Path
 from trivium import app
 from trivium.commands.cannot_listen import CannotListen, taken
 from trivium.commands.life import Life, LifeWords, ListenMoment, ServerParts, StartReport, live
-from trivium.commands.log_line import LogLine, bound, cut_off, error, warning, write_to
+from trivium.commands.server_line import ServerLine, bound, cut_off, error, warning, write_to
 from trivium.core.server import Server
 from trivium.servers.torchserve.archive.repository import TorchServeFormat
 from trivium.servers.torchserve.command.logs import TorchServeLogs
@@ -43,7 +43,7 @@ _MODELS = "org.pytorch.serve.wlm.ModelManager"
 class LifeServices:
     """Holds what a server's life needs besides its settings."""
 
-    opening: Sequence[LogLine]
+    opening: Sequence[ServerLine]
     """What it says of itself first."""
 
     tokens: Tokens | None
@@ -71,7 +71,7 @@ async def live_as_torchserve(settings: TorchServeSettings, services: LifeService
         services.ends()
 
 
-def record(settings: TorchServeSettings, services: LifeServices) -> Life[LogLine]:
+def record(settings: TorchServeSettings, services: LifeServices) -> Life[ServerLine]:
     """Return how a server of these settings lives."""
     config, tokens, logs = settings.loaded.config, services.tokens, services.logs
     meter = make_meter(settings.metrics, logs)
@@ -92,7 +92,7 @@ def record(settings: TorchServeSettings, services: LifeServices) -> Life[LogLine
             listens=partial(bound, apis=APIS),
             cannot_listen=_cannot_listen,
             cut_off=cut_off,
-            stopped=lambda report: (LogLine("Torchserve stopped."),),
+            stopped=lambda report: (ServerLine("Torchserve stopped."),),
         ),
         say=_say,
         add=partial(_add, settings),
@@ -139,7 +139,7 @@ def _add(settings: TorchServeSettings, server: Server) -> None:
     for item, why in settings.startup.failures:
         _say(_unloaded(item, why))
     for model in settings.startup.models:
-        _say(LogLine(f"Loading initial models: {model.item}"))
+        _say(ServerLine(f"Loading initial models: {model.item}"))
         try:
             model.add_to(server)
         except ServeError as fault:
@@ -149,14 +149,14 @@ def _add(settings: TorchServeSettings, server: Server) -> None:
 def _tell(status: VersionStatus) -> None:
     match status.state:
         case VersionState.READY:
-            _say(LogLine(f"Model {status.model} loaded.", log=_MODELS))
+            _say(ServerLine(f"Model {status.model} loaded.", log=_MODELS))
         case VersionState.FAILED:
             _say(_unloaded(status.model, status.reason))
 
 
-def _unloaded(model: str, why: str) -> LogLine:
+def _unloaded(model: str, why: str) -> ServerLine:
     return warning(f"Failed to load model: {model}, {why}")
 
 
-def _cannot_listen(fault: CannotListen) -> Iterable[LogLine]:
-    return (error(taken(fault, "its key in the configuration")),)
+def _cannot_listen(fault: CannotListen) -> Iterable[ServerLine] | None:
+    return (error(taken(fault, "its key in the configuration")),) if fault.address else None

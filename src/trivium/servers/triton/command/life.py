@@ -20,7 +20,7 @@ from trivium.commands import life
 from trivium.commands.cannot_listen import CannotListen
 from trivium.commands.life import FatalFailure, Life, LifeWords, ListenMoment, ServerParts
 from trivium.commands.listeners import Listeners
-from trivium.commands.log_line import LogLine, cut_off, error, write_to
+from trivium.commands.server_line import ServerLine, cut_off, error, write_to
 from trivium.core.server import Server
 from trivium.log_writer import LogWriter, flush_logs
 from trivium.servers.triton.command.errors import CannotStart
@@ -51,7 +51,7 @@ async def live(settings: CommandSettings) -> int:
         check_start(settings)
     except CannotStart as fault:
         _say(options_line(settings))
-        return _cannot_start(fault)
+        return _cannot_start(str(fault))
     output = LogWriter(sys.stdout.fileno(), lambda lines, why: b"")
 
     def signalled(number: int) -> None:
@@ -61,18 +61,18 @@ async def live(settings: CommandSettings) -> int:
     try:
         return await life.live(replace(record(settings), signalled=signalled))
     except CannotStart as fault:
-        return _cannot_start(fault)
+        return _cannot_start(str(fault))
     except ServeError as fault:
-        return _cannot_start(CannotStart("Invalid argument", fault.message))
+        return _cannot_start(f"Invalid argument - {fault.message}")
 
 
-def _cannot_start(fault: CannotStart) -> int:
+def _cannot_start(why: str) -> int:
     flush_logs(FLUSH_SECONDS)  # this line comes last, as in the original
-    click.echo(visible(f"error: creating server: {fault}"), err=True)
+    click.echo(visible(f"error: creating server: {why}"), err=True)
     return _FAILED
 
 
-def record(settings: CommandSettings) -> Life[LogLine]:
+def record(settings: CommandSettings) -> Life[ServerLine]:
     """Return how a server of these settings lives."""
     return Life(
         parts=ServerParts(catalogue=settings.catalogue, config=settings.config),
@@ -81,7 +81,7 @@ def record(settings: CommandSettings) -> Life[LogLine]:
             cannot_listen=_cannot_listen,
             loaded=partial(loaded, settings),
             failed=_failed,
-            stopping=lambda left: (LogLine("Waiting for in-flight requests to complete."),),
+            stopping=lambda left: (ServerLine("Waiting for in-flight requests to complete."),),
             cut_off=cut_off,
             drained=drained,
             stopped=stopped,
@@ -114,7 +114,7 @@ def _failed() -> NoReturn:
     raise CannotStart("Internal", "failed to load all models")
 
 
-def _cannot_listen(fault: CannotListen) -> Iterator[LogLine]:
+def _cannot_listen(fault: CannotListen) -> Iterator[ServerLine]:
     if not fault.service:
         yield error(fault.message)
         return
@@ -122,7 +122,7 @@ def _cannot_listen(fault: CannotListen) -> Iterator[LogLine]:
     yield error(f"failed to start {service} service: Unavailable - Socket '{fault.address}' already in use ")
 
 
-def _listening(listeners: Listeners) -> Iterator[LogLine]:
+def _listening(listeners: Listeners) -> Iterator[ServerLine]:
     for service, line in _STARTED.items():
         if service in listeners.places:
-            yield LogLine(f"{line} {listeners.places[service]}")
+            yield ServerLine(f"{line} {listeners.places[service]}")

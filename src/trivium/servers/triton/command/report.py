@@ -1,4 +1,4 @@
-"""What `tritonserver` says of itself: warnings, four tables at its start, a line for each change of a model, its end.
+"""Says what `tritonserver` does: warnings, four tables at its start, a line for each change of a model, its end.
 
 Gathers; how tables are drawn says `tables`, what was asked for `settings`. Source: spec sheet `triton`, sections 1.2
 and 2.5.
@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from trivium.app import Site
 from trivium.commands.life import StartReport, StopReport
-from trivium.commands.log_line import LogLine, error, warning
+from trivium.commands.server_line import ServerLine, error, warning
 from trivium.servers.triton.command.log_lines import TABLE
 from trivium.servers.triton.command.settings import CommandSettings
 from trivium.servers.triton.command.tables import (
@@ -31,44 +31,44 @@ _MODES = {"none": "MODE_NONE", "poll": "MODE_POLL", "explicit": "MODE_EXPLICIT"}
 _RATES = {"off": "OFF", "execution_count": "EXEC_COUNT"}
 
 
-def loaded(settings: CommandSettings, report: StartReport) -> Iterator[LogLine]:
+def loaded(settings: CommandSettings, report: StartReport) -> Iterator[ServerLine]:
     """Say what serves, and what does not."""
     for text in tables(report.specs, report.listing, settings):
-        yield LogLine(text.rstrip("\n"), extra=TABLE)
+        yield ServerLine(text.rstrip("\n"), extra=TABLE)
     if report.failed and not settings.values["--exit-on-error"]:
         yield error("Internal: failed to load all models")
 
 
-def narrate(status: VersionStatus) -> Iterator[LogLine]:
+def narrate(status: VersionStatus) -> Iterator[ServerLine]:
     """Say what a change of state is worth, in the original's words."""
     model, version = status.model, status.version
     match status.state:
         case VersionState.LOADING if version:
-            yield LogLine(f"loading: {model}:{version}")
+            yield ServerLine(f"loading: {model}:{version}")
         case VersionState.READY:
-            yield LogLine(f"successfully loaded '{model}'")
+            yield ServerLine(f"successfully loaded '{model}'")
         case VersionState.FAILED if version:
             yield error(f"failed to load '{model}' version {version}: {with_code(status.reason)}")
-            yield LogLine(f"failed to load '{model}'")
+            yield ServerLine(f"failed to load '{model}'")
         case VersionState.FAILED:
             yield error(f"Poll failed for model directory '{model}': {status.reason}")
         case VersionState.UNLOADED if version:
-            yield LogLine(f"successfully unloaded '{model}' version {version}")
+            yield ServerLine(f"successfully unloaded '{model}' version {version}")
         case _:
             pass
 
 
-def drained(report: StopReport) -> Iterator[LogLine]:
+def drained(report: StopReport) -> Iterator[ServerLine]:
     """Say whether every request was answered, and what is to be unloaded."""
     if report.unfinished:
         yield error("failed to stop server: Internal - Exit timeout expired. Exiting immediately.")
-    yield LogLine("All models are stopped, unloading models")
+    yield ServerLine("All models are stopped, unloading models")
     yield from stopped(report)
 
 
-def stopped(report: StopReport) -> Iterator[LogLine]:
+def stopped(report: StopReport) -> Iterator[ServerLine]:
     """Say what is loaded still."""
-    yield LogLine(
+    yield ServerLine(
         f"Timeout {int(report.left)}: Found {report.live} live models and 0 in-flight non-inference requests"
     )
 
@@ -92,12 +92,12 @@ def used_options(settings: CommandSettings) -> str:
     return options_table(_options(settings))
 
 
-def options_line(settings: CommandSettings) -> LogLine:
+def options_line(settings: CommandSettings) -> ServerLine:
     """Return them as the line of a server that does not start."""
-    return LogLine("\n" + used_options(settings).rstrip("\n"), extra=TABLE)
+    return ServerLine("\n" + used_options(settings).rstrip("\n"), extra=TABLE)
 
 
-def warnings(settings: CommandSettings) -> Iterator[LogLine]:
+def warnings(settings: CommandSettings) -> Iterator[ServerLine]:
     """Say what is wider than our own defaults, which flags have no effect, and what the environment is noticed for."""
     return map(warning, _warnings(settings))
 

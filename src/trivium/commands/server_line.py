@@ -8,7 +8,7 @@ from trivium.commands.listeners import Listeners
 
 
 @dataclass(frozen=True, slots=True)
-class LogLine:
+class ServerLine:
     """One record of the log, before it is written."""
 
     text: str
@@ -20,33 +20,33 @@ class LogLine:
     """Further attributes of the record."""
 
 
-def warning(text: str) -> LogLine:
+def warning(text: str) -> ServerLine:
     """Make a line of what somebody should know of."""
-    return LogLine(text, logging.WARNING)
+    return ServerLine(text, logging.WARNING)
 
 
-def error(text: str) -> LogLine:
+def error(text: str) -> ServerLine:
     """Make a line of what has failed."""
-    return LogLine(text, logging.ERROR)
+    return ServerLine(text, logging.ERROR)
 
 
-def cut_off(what: str) -> Iterable[LogLine]:
+def cut_off(what: str) -> Iterable[ServerLine]:
     """Say that this request was not answered, or that this worker was killed."""
     yield warning(f"cut off: {what}")
 
 
-def bound(listeners: Listeners, apis: Mapping[str, str]) -> Iterable[LogLine]:
+def bound(listeners: Listeners, apis: Mapping[str, str]) -> Iterable[ServerLine]:
     """Yield the line of each address that is listened on, as TorchServe and DJL Serving both write it; `apis` has the
     word for each listener.
     """
     for name, url in listeners.urls.items():
-        yield LogLine(f"{apis[name]} API bind to: {url}")
+        yield ServerLine(f"{apis[name]} API bind to: {url}")
 
 
-def write_to(log: logging.Logger) -> Callable[[LogLine], None]:
+def write_to(log: logging.Logger) -> Callable[[ServerLine], None]:
     """Return what writes lines into this log."""
 
-    def write(line: LogLine) -> None:
+    def write(line: ServerLine) -> None:
         """Write one."""
         target = logging.getLogger(line.log) if line.log else log
         target.log(line.level, "%s", line.text, extra=line.extra)
