@@ -39,5 +39,5 @@ def taken(error: CannotListen, where: str) -> str:
     """Return the sentence for a log about an address that cannot be had; `where` is what another is chosen by."""
     return (
         f"Failed to listen: {error.address} ({error.service}) is taken, or not an address of this machine. Choose "
-        f"another by {where} (port 0 takes a free one), or stop what listens there."
+        f"another {where} (port 0 takes a free one), or stop what listens there."
     )

@@ -35,7 +35,7 @@ STATUSES = ExitStatuses(cannot_listen=2, given_up=137)
 LAST_PINGS = 3.0
 """Seconds for which a server whose models failed still answers how they are."""
 
-_ADDRESSES = "inference_address, management_address or grpc_port"
+_ADDRESSES = "by inference_address, management_address or grpc_port"
 _log = logging.getLogger("ModelServer")
 
 

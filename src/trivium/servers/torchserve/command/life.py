@@ -159,4 +159,4 @@ def _unloaded(model: str, why: str) -> ServerLine:
 
 
 def _cannot_listen(fault: CannotListen) -> Iterable[ServerLine] | None:
-    return (error(taken(fault, "its key in the configuration")),) if fault.address else None
+    return (error(taken(fault, "in the configuration")),) if fault.address else None
