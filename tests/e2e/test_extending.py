@@ -2,14 +2,15 @@
 
 import re
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
-from tests.harness.raw_http import get, post
-from tests.harness.server_process import COMMAND, ServerProcess, environment, started
+from tests.harness.raw_http import ask, get, post
+from tests.harness.server_process import COMMAND, LoggedProcess, ServerProcess, environment, started
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "extending.md"
@@ -62,7 +63,7 @@ def test_the_server_of_the_page_answers(tmp_path: Path) -> None:
     source = tmp_path / "src"
     shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
     found = list(examples())
-    assert len(found) == 5
+    assert len(found) == 6
     for example in found:
         for path, text in example.files.items():
             file = tmp_path / path
@@ -105,3 +106,10 @@ def test_the_server_of_the_page_answers(tmp_path: Path) -> None:
         server.terminate()
         assert server.wait() == 0, server.said()
         assert "gRPC on" not in server.said()
+    words = ("calculator", "--port", "0", folder)
+    with started(tmp_path / "command", *COMMAND, *words, variables=variables) as process:
+        command = LoggedProcess(process, tmp_path / "command")
+        port = int(command.await_line(re.compile(r"Calculator API bind to: http://[\w.]+:(\d+)"))[1])
+        assert ask(port, post("/plain/scale", b"1 2")).body == b"2 4 6\n"
+        command.signal(signal.SIGTERM)
+        assert command.wait() == 0, command.said()

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from trivium.codecs.java_properties import MAX_BYTES, read
+from trivium.commands.command_line import read_properties
 from trivium.servers.djl.command.keys import KEYS
 from trivium.servers.torchserve.command.properties_table import PROPERTIES
+from trivium.types.errors import ServeError
 
 _SUFFIX = ".properties"
 _TORCHSERVE = (
@@ -22,10 +23,10 @@ def reader_of(path: object) -> str:
     if not isinstance(path, Path) or path.suffix != _SUFFIX or not path.is_file():
         return ""
     try:
-        with path.open("rb") as file:
-            names = set(read(str(path), file.read(MAX_BYTES + 1)).entries)
-    except OSError:
-        names = set()
+        properties = read_properties(path)
+    except ServeError:
+        properties = None
+    names = set() if properties is None else set(properties.entries)
     djl, torchserve = len(names & KEYS.keys()), len(names & PROPERTIES.keys())
     texts = [_TORCHSERVE] if torchserve >= djl else []
     texts += [_DJL] if djl >= torchserve else []

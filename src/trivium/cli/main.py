@@ -2,38 +2,51 @@
 
 from importlib import import_module
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
 from trivium.codecs.visible_text import visible
+from trivium.types.errors import ServeError, frameless
+
+
+class Subcommand(NamedTuple):
+    """One command: the module that has it, and what is said of it."""
+
+    module: str
+    text: str
+    takes_catalogue: bool = False
+    """Whether it is handed the catalogue, as the commands of servers are, which are a part of it."""
+
 
 COMMANDS = {
-    "serve": ("trivium.cli.serve", "Serve model folders and files over HTTP."),
-    "check": ("trivium.cli.check", "Explain model folders and files without serving them."),
-    "tritonserver": (
+    "serve": Subcommand("trivium.cli.serve", "Serve model folders and files over HTTP."),
+    "check": Subcommand("trivium.cli.check", "Explain model folders and files without serving them."),
+    "tritonserver": Subcommand(
         "trivium.servers.triton.command.command",
         "Serve Triton's model repositories, with the flags of tritonserver.",
+        takes_catalogue=True,
     ),
-    "djl-test-model": (
+    "djl-test-model": Subcommand(
         "trivium.servers.djl.command.test_model",
         "Call the handler of a DJL model once, without a server.",
     ),
-    "djl-serving": (
+    "djl-serving": Subcommand(
         "trivium.servers.djl.command.command",
         "Serve DJL's models, with the flags and files of djl-serving.",
+        takes_catalogue=True,
     ),
-    "torchserve": (
+    "torchserve": Subcommand(
         "trivium.servers.torchserve.command.command",
         "Serve TorchServe's models, with the options and files of torchserve.",
+        takes_catalogue=True,
     ),
-    "key": ("trivium.cli.key", "Make a key for the file of --keys."),
-    "link": ("trivium.cli.link", "Put the commands of other servers on the PATH under their own names."),
-    "demo": ("trivium.cli.demo", "Serve the shipped example models and print requests for them."),
+    "key": Subcommand("trivium.cli.key", "Make a key for the file of --keys."),
+    "link": Subcommand(
+        "trivium.cli.link", "Put the commands of other servers on the PATH under their own names."
+    ),
+    "demo": Subcommand("trivium.cli.demo", "Serve the shipped example models and print requests for them."),
 }
-
-OF_SERVERS = frozenset({"tritonserver", "djl-serving", "torchserve"})
-"""Commands of servers that we stand in for: they are handed the catalogue, which they are a part of."""
 
 
 class LazyGroup(click.Group):
@@ -47,23 +60,27 @@ class LazyGroup(click.Group):
         """None for an unknown name; click then says so."""
         if cmd_name not in COMMANDS:
             return None
-        command = import_module(COMMANDS[cmd_name][0]).command
+        command = import_module(COMMANDS[cmd_name].module).command
         assert isinstance(command, click.Command)
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the subcommand. What a refusal quotes of folders and files is text, not to be obeyed by a terminal."""
+        """Run the subcommand; an error that it raises ends it with its sentence. What that quotes of folders and files
+        is text, not to be obeyed by a terminal.
+        """
         try:
             return super().invoke(ctx)
         except click.UsageError:  # shows the usage, too, and quotes the command line alone
             raise
         except click.ClickException as error:
             raise click.ClickException(visible(error.message)) from error
+        except ServeError as error:
+            raise click.ClickException(visible(error.message)) from frameless(error)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands from the table, without importing any."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+            formatter.write_dl([(name, row.text) for name, row in COMMANDS.items()])
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -71,7 +88,8 @@ class LazyGroup(click.Group):
 @click.pass_context
 def main(context: click.Context) -> None:
     """Trivium serves any model folder, on any engine, to any client."""
-    if context.invoked_subcommand in OF_SERVERS:
+    row = COMMANDS.get(context.invoked_subcommand or "")
+    if row is not None and row.takes_catalogue:
         context.obj = import_module("trivium.catalogue").CATALOGUE
 
 

@@ -68,8 +68,8 @@ def _line(status: VersionStatus) -> Text:
     return text.append(f" - {status.reason}") if status.reason else text
 
 
-def print_models(console: Console, listing: Listing, specs: Sequence[ModelSpec]) -> None:
-    """The table of models."""
+def table_of_models(listing: Listing, specs: Sequence[ModelSpec]) -> Table:
+    """Return the table of models."""
     by_version = {(spec.name, spec.version): spec for spec in specs}
     table = Table()
     for heading in ("model", "version", "state", "engine", "inputs", "outputs"):
@@ -81,7 +81,7 @@ def print_models(console: Console, listing: Listing, specs: Sequence[ModelSpec])
             (spec.engine, _tensors(spec, spec.inputs), _tensors(spec, spec.outputs)) if spec else ("", "", "")
         )
         table.add_row(Text(row.model), Text(row.version), state, *(Text(text) for text in about))
-    console.print(table)
+    return table
 
 
 def _tensors(spec: ModelSpec, tensors: Sequence[TensorSpec]) -> str:

@@ -1,31 +1,37 @@
 """`trivium serve PATH...`: listens, loads, says what is ready, serves until a signal to stop, then drains."""
 
-import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.text import Text
 
 from trivium import app
-from trivium.app import Site
 from trivium.catalogue import CATALOGUE
 from trivium.cli.foreign_configuration import reader_of
 from trivium.cli.options import PATHS, ServerCommand, configure, server_options
-from trivium.cli.screen import Progress, print_models, print_requests
-from trivium.commands.collector import COLLECTIONS
-from trivium.commands.listeners import Listeners
-from trivium.commands.process import observer, run, screen
-from trivium.commands.stopping import CUT_OFF, StopSignals, keep_hangups
+from trivium.cli.screen import Progress, print_requests, table_of_models
+from trivium.commands import life
+from trivium.commands.life import (
+    FatalFailure,
+    Life,
+    LifeWords,
+    ListenMoment,
+    ServerParts,
+    StartReport,
+    StopReport,
+)
+from trivium.commands.process import screen
+from trivium.commands.stopping import keep_hangups
 from trivium.config.options import ServerConfig
 from trivium.core.server import Server
 from trivium.types.errors import ServeError
-from trivium.types.operations import Listing
 from trivium.types.sources import Place
 from trivium.types.spec import ModelSpec
-from trivium.types.state import VersionState
 
 Greet = Callable[[Console, str, Sequence[ModelSpec]], None]
 
@@ -53,67 +59,57 @@ def serve(paths: Sequence[Place], config: ServerConfig, greet: Greet) -> None:
     if config.http.no_http and config.grpc.no_grpc:
         raise click.ClickException("Nothing would be served: leave out --no-http, or --no-grpc.")
     try:
-        run(_main(paths, config, greet), is_debuggable=config.security.debuggable)
+        life.serve(record(paths, config, greet, screen()))
     except ServeError as error:
         hints = filter(None, map(reader_of, paths))
         raise click.ClickException(" ".join((error.message, *hints))) from error
 
 
-async def _main(paths: Sequence[Place], config: ServerConfig, greet: Greet) -> int:
-    console = screen()
-    stop = StopSignals(config.server.drain_timeout)
-    async with app.build(CATALOGUE, config, observer(config.workers.shares_processor)) as server:
-        app.add_all(server, paths)
-        listeners = Listeners(server, Site(CATALOGUE, config, server.regions))
-        await listeners.start()
-        loading = asyncio.ensure_future(_load(server, console))
-        await asyncio.wait(
-            {loading, (stopped := asyncio.ensure_future(stop.wait()))}, return_when="FIRST_COMPLETED"
-        )
-        if not loading.done():
-            loading.cancel()
-            await asyncio.wait({loading})
-        elif _tell(console, server, loading.result(), listeners.lines):
-            if listeners.url:
-                greet(console, listeners.url, server.specs())
-        else:
-            await listeners.close()
-            stopped.cancel()
-            return 1
-        COLLECTIONS.settle()
-        await stopped
-        return await _go_down(server, listeners, console, stop)
+def record(
+    paths: Sequence[Place], config: ServerConfig, greet: Greet, console: Console
+) -> Life[RenderableType]:
+    """Return how a server of these models lives: it answers while they load, and goes on if any of them serves."""
+
+    def progress(server: Server) -> AbstractContextManager[Progress]:
+        """Show what is being loaded."""
+        return Progress(console)
+
+    async def up(server: Server, report: StartReport) -> None:
+        """Show how it is asked."""
+        if report.listeners.url:
+            greet(console, report.listeners.url, report.specs)
+
+    return Life(
+        parts=ServerParts(catalogue=CATALOGUE, config=config),
+        words=LifeWords(loaded=_loaded, stopping=_stopping, cut_off=_cut_off, stopped=_stopped),
+        say=lambda line: console.print(line, markup=False, soft_wrap=isinstance(line, Text)),
+        add=lambda server: app.add_all(server, paths),
+        listens=ListenMoment.ADDED,
+        fatal=FatalFailure.ALL,
+        progress=progress,
+        up=up,
+    )
 
 
-async def _load(server: Server, console: Console) -> Listing:
-    with Progress(console) as progress:
-        return await server.start(progress)
+def _loaded(report: StartReport) -> Iterator[RenderableType]:
+    """Say what is up."""
+    yield table_of_models(report.listing, report.specs)
+    if not report.specs:
+        yield Text("Nothing can be served; see the reasons above.", "red")
+        return
+    yield from map(Text, report.listeners.lines)
+    if report.failed:
+        count = f"{len(report.failed)} of {len(report.listing.versions)}"
+        yield Text(f"{count} did not load; /v2/health/ready says so.", "red")
 
 
-def _tell(console: Console, server: Server, listing: Listing, places: Sequence[str]) -> bool:
-    """Print what is up; False if nothing is."""
-    specs = server.specs()
-    print_models(console, listing, specs)
-    if not specs:
-        console.print("Nothing can be served; see the reasons above.", style="red")
-        return False
-    failed = sum(row.state is VersionState.FAILED for row in listing.versions)
-    for place in places:
-        console.print(place, soft_wrap=True, markup=False)
-    if failed:
-        console.print(
-            f"{failed} of {len(listing.versions)} did not load; /v2/health/ready says so.", style="red"
-        )
-    return True
+def _stopping(left: float) -> Iterator[Text]:
+    yield Text(f"Stopping: no new connections; requests in work have {left:.3g} s to finish.")
 
 
-async def _go_down(server: Server, listeners: Listeners, console: Console, stop: StopSignals) -> int:
-    server.begin_drain()
-    console.print(f"Stopping: no new connections; requests in work have {stop.left:.3g} s to finish.")
-    report = await listeners.drain(stop.left)
-    await listeners.close()
-    lines = (*report.unfinished, *await server.close(stop.left))
-    for line in lines:
-        console.print(f"cut off: {line}", style="red", markup=False, soft_wrap=True)
-    console.print(f"Stopped. {report.finished} requests finished, {len(report.unfinished)} cut off.")
-    return CUT_OFF if lines else 0
+def _cut_off(what: str) -> Iterator[Text]:
+    yield Text(f"cut off: {what}", "red")
+
+
+def _stopped(report: StopReport) -> Iterator[Text]:
+    yield Text(f"Stopped. {report.finished} requests finished, {report.unfinished} cut off.")

@@ -9,18 +9,18 @@ _OPTIONS = {"gRPC management": "management-grpc"}
 
 
 class CannotListen(click.ClickException):
-    """The address of a service cannot be had."""
+    """The address of a service cannot be had, or (without one) the log of what is asked there."""
 
-    def __init__(self, message: str, service: str, address: str) -> None:
+    def __init__(self, message: str, service: str = "", address: str = "") -> None:
         super().__init__(message)
         self.service = service
         self.address = address
 
 
-def cannot_listen(error: OSError, listener: Listener) -> click.ClickException:
+def cannot_listen(error: OSError, listener: Listener) -> CannotListen:
     """Return the end of a command whose listener found a port or an access log that it cannot have."""
     if error.filename is not None:
-        return click.ClickException(
+        return CannotListen(
             f"Cannot write the access log {error.filename}: {error.strerror}. Choose another file with "
             "--access-log, or '-' for standard output."
         )
@@ -32,4 +32,12 @@ def cannot_listen(error: OSError, listener: Listener) -> click.ClickException:
         f"--{name}-port (0 takes a free one), or switch it off with {off}, or stop what listens there.",
         listener.name,
         str(bind),
+    )
+
+
+def taken(error: CannotListen, where: str) -> str:
+    """Return the sentence for a log about an address that cannot be had; `where` is what another is chosen by."""
+    return (
+        f"Failed to listen: {error.address} ({error.service}) is taken, or not an address of this machine. Choose "
+        f"another {where} (port 0 takes a free one), or stop what listens there."
     )

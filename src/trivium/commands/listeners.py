@@ -19,8 +19,9 @@ from trivium.types.listeners import BindAddress, Listener, Role, Transport
 
 class Listeners:
     """A front end for each listener that the profile and the configuration give. `url` is that of the first over HTTP
-    that infers; `lines` say where all listen, `places` the address of each by its name. `authorizers` decide who gets
-    in by the listeners of these names, in place of the key file's. All that is asked goes into `log`, if there is one.
+    that infers; `lines` say where all listen, `places` the address of each by its name, `urls` the same as a URL where
+    there is one. `authorizers` decide who gets in by the listeners of these names, in place of the key file's. All that
+    is asked goes into `log`, if there is one.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Listeners:
         self.url = ""
         self.lines: list[str] = []
         self.places: dict[str, str] = {}
+        self.urls: dict[str, str] = {}
 
     async def start(self) -> None:
         """Listen. A port or an access log that cannot be had ends the command with its sentence."""
@@ -51,6 +53,8 @@ class Listeners:
                 await self.close()
                 raise cannot_listen(error, listener) from error
             self.places[listener.name] = str(bind)
+            has_url = listener.transport is Transport.HTTP and not bind.path
+            self.urls[listener.name] = self._url(listener, bind) if has_url else str(bind)
             self.lines.append(self._line(listener, bind))
         self._access.start()
 
@@ -67,10 +71,13 @@ class Listeners:
         for _, front in self._fronts:
             await front.close()
 
+    def _url(self, listener: Listener, bind: BindAddress) -> str:
+        return f"http{'s' if self._access.entrances[listener.name].tls else ''}://{bind}"
+
     def _line(self, listener: Listener, bind: BindAddress) -> str:
         if listener.transport is Transport.GRPC:
             return f"{listener.name} on {bind}"
-        url = f"http{'s' if self._access.entrances[listener.name].tls else ''}://{bind}"
+        url = self._url(listener, bind)
         if listener.role is Role.METRICS:
             return f"Metrics on {url}/metrics"
         self.url = self.url or url

@@ -7,7 +7,7 @@ import logging
 import os
 import resource
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, NoReturn, TextIO, cast
 
 import uvloop
@@ -109,12 +109,29 @@ class LogHandler(logging.Handler):
         return f"{self.format(record)}\n".encode("utf-8", "backslashreplace")
 
 
+def log_through(
+    formatter: logging.Formatter,
+    level: int | str,
+    passes: Callable[[logging.LogRecord], bool] | None = None,
+    file: str = "",
+) -> None:
+    """Have everything from this level on logged, as far as it `passes`, to standard error or to this file. OSError for
+    one that cannot be written.
+    """
+    handler = LogHandler(file)
+    handler.setFormatter(formatter)
+    if passes is not None:
+        handler.addFilter(passes)
+    logging.basicConfig(level=level, handlers=[handler])
+
+
 def log_to_stderr(log_level: str) -> None:
     """Have everything from this level on logged."""
-    handler = LogHandler()
-    handler.setFormatter(VisibleFormatter("%(levelname)s %(name)s: %(message)s"))
-    handler.addFilter(lambda record: record.name.startswith(_WORKERS) or LOG.passes(record))
-    logging.basicConfig(level=log_level.upper(), handlers=[handler])
+    log_through(
+        VisibleFormatter("%(levelname)s %(name)s: %(message)s"),
+        log_level.upper(),
+        lambda record: record.name.startswith(_WORKERS) or LOG.passes(record),
+    )
     if log_level == "warning":  # the default: what handlers print is for their owner, as with the originals
         logging.getLogger(_WORKERS).setLevel(logging.INFO)
 

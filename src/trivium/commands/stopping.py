@@ -70,13 +70,13 @@ class StopSignals:
         if self._tell is not None:
             self._tell(number)
         now = monotonic()
+        due = end_after(now, self._began, self._grace, hurries=self._hurries)
+        if due is not None:
+            self._due.put(due)
         if self._began is None:
             self._began = now
-            self._due.put(now + self._grace + EXTRA)
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(self.asked.set)
-        elif self._hurries and now - self._began > SECOND_THOUGHTS:
-            self._due.put(now)
 
     def _enforce(self) -> None:
         due = self._due.get()
@@ -91,6 +91,15 @@ class StopSignals:
             "Not everything could be closed in %.1f s after the signal to stop: the process ends now.", taken
         )
         leave(CUT_OFF)
+
+
+def end_after(now: float, began: float | None, grace: float, *, hurries: bool) -> float | None:
+    """Return when a process has to have ended that gets a signal to stop now, where the first one `began` its end; None
+    if nothing is new.
+    """
+    if began is None:
+        return now + grace + EXTRA
+    return now if hurries and now - began > SECOND_THOUGHTS else None
 
 
 def keep_hangups() -> None:

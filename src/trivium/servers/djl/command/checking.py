@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trivium.app import Catalogue
-from trivium.servers.djl.command.command import home_of, read_properties
+from trivium.commands.command_line import read_properties
+from trivium.servers.djl.command.command import home_of
 from trivium.servers.djl.command.settings import settle
 from trivium.servers.djl.command.sources import gather
 from trivium.types.errors import ConfigError, ServeError

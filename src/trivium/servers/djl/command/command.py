@@ -15,18 +15,19 @@ from typing import NoReturn
 import click
 
 from trivium.app import Catalogue
-from trivium.codecs.java_properties import MAX_BYTES, Properties, read
-from trivium.commands.process import LogHandler, VisibleFormatter, run
+from trivium.commands.command_line import read_properties, takes_words
+from trivium.commands.life import serve
+from trivium.commands.process import VisibleFormatter, log_through
+from trivium.commands.server_line import write_to
 from trivium.commands.stopping import keep_hangups
 from trivium.devices import count_gpus
-from trivium.servers.djl.command.life import live
-from trivium.servers.djl.command.report import summary
-from trivium.servers.djl.command.server_metrics import log_failure
+from trivium.servers.djl.command.life import STATUSES, record
+from trivium.servers.djl.command.report import opening
+from trivium.servers.djl.command.server_metrics import failure
 from trivium.servers.djl.command.settings import ServingSettings, settle
 from trivium.servers.djl.command.sources import gather
-from trivium.types.errors import ServeError, frameless
+from trivium.types.errors import ServeError
 
-FAILED = 1
 _log = logging.getLogger("ModelServer")
 _LEVELS = {"WARNING": "WARN", "CRITICAL": "ERROR"}
 
@@ -36,7 +37,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
-        self.exit(FAILED, f"{self.prog}: {message}\n")
+        self.exit(STATUSES.failed, f"{self.prog}: {message}\n")
 
 
 class ServingLogFormatter(VisibleFormatter):
@@ -64,12 +65,7 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-@click.command(
-    "djl-serving",
-    add_help_option=False,
-    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
-)
-@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+@takes_words("djl-serving")
 @click.pass_obj
 def command(catalogue: Catalogue, words: Sequence[str]) -> None:
     """Serve DJL's models, with the flags and files of djl-serving."""
@@ -80,17 +76,9 @@ def command(catalogue: Catalogue, words: Sequence[str]) -> None:
             "-i installs Java packages, which do not run here. Leave it out; a model in Python names its own in "
             "requirements.txt."
         )
-    _log_to_console()
+    log_through(ServingLogFormatter("[%(levelname)-5s] %(name)s - %(message)s"), logging.INFO)
     file, settings = _settled(catalogue, options, os.environ)
-    _log.info("Starting model server ...")
-    _log.info("Starting djl-serving: trivium %s ...", catalogue.version)
-    _log.info("%s", summary(settings, os.environ, count_gpus(), file))
-    for notice in (*settings.loaded.notices, *settings.notices):
-        _log.warning("%s", notice)
-    try:
-        run(live(settings), is_debuggable=settings.loaded.config.security.debuggable)
-    except ServeError as error:
-        _refuse(frameless(error))
+    serve(record(settings, opening(settings, os.environ, count_gpus(), file)))
 
 
 def _settled(
@@ -103,13 +91,9 @@ def _settled(
         properties = read_properties(file)
         sources = gather(properties, options.models, options.model_store, environment)
         return str(file or ""), settle(catalogue, sources, environment, home)
-    except ServeError as error:
-        log_failure("ConfigurationError")
-        _refuse(frameless(error))
-
-
-def _refuse(error: ServeError) -> NoReturn:
-    raise click.ClickException(error.message) from error
+    except ServeError:
+        write_to(_log)(failure("ConfigurationError"))
+        raise
 
 
 def home_of(environment: Mapping[str, str]) -> Path:
@@ -129,20 +113,3 @@ def config_file(given: str, home: Path) -> Path | None:
         return path
     places = (home / "conf" / "config.properties", home / "config.properties")
     return next((place for place in places if place.is_file()), None)
-
-
-def read_properties(file: Path | None) -> Properties | None:
-    """Read a configuration file; None for none. Raises ClickException for one that cannot be read."""
-    if file is None:
-        return None
-    try:
-        with file.open("rb") as opened:
-            return read(str(file), opened.read(MAX_BYTES + 1))
-    except OSError as error:
-        raise click.ClickException(f"{file}: {error.strerror}.") from error
-
-
-def _log_to_console() -> None:
-    handler = LogHandler()
-    handler.setFormatter(ServingLogFormatter("[%(levelname)-5s] %(name)s - %(message)s"))
-    logging.basicConfig(level=logging.INFO, handlers=[handler])

@@ -1,4 +1,4 @@
-"""The lines by which a DJL server tells of itself when it starts: its configuration, and where it listens.
+"""The lines by which a DJL server tells of its configuration when it starts.
 
 Source: spec sheet `djl`, section 1.5.
 """
@@ -10,13 +10,25 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from trivium.profiles import GRPC, HTTP, MANAGEMENT
+from trivium.commands.server_line import ServerLine, warning
 from trivium.servers.djl.command.settings import ServingSettings
 
 _SHOWN = re.compile(
     r"SERVING|PYTHON|DJL_|HF_|OPTION_|.*SAGEMAKER|(TENSOR|PIPELINE)_PARALLEL_DEGREE|.*OMP_NUM_THREADS|CUDA_VISIBLE_DEVICES"
 )
 _SECRET = re.compile(r"TOKEN|PASS|SECRET|KEY")
+
+
+def opening(
+    settings: ServingSettings, environment: Mapping[str, str], gpus: int, file: str
+) -> list[ServerLine]:
+    """Return what is said before anything is loaded."""
+    return [
+        ServerLine("Starting model server ..."),
+        ServerLine(f"Starting djl-serving: trivium {settings.catalogue.version} ..."),
+        ServerLine(summary(settings, environment, gpus, file)),
+        *map(warning, (*settings.loaded.notices, *settings.notices)),
+    ]
 
 
 def summary(settings: ServingSettings, environment: Mapping[str, str], gpus: int, file: str) -> str:
@@ -53,17 +65,3 @@ def _variables(environment: Mapping[str, str]) -> Iterator[str]:
     for name, value in sorted(environment.items()):
         if _SHOWN.match(name):
             yield f"    {name}: {'***' if _SECRET.search(name) else value}"
-
-
-def bound(places: Mapping[str, str], settings: ServingSettings) -> Iterator[str]:
-    """Yield the lines by which tools see that the server listens: one for an address that serves both APIs."""
-    is_split = MANAGEMENT in places
-    config = settings.loaded.config
-    tls = {HTTP: config.http.tls_certificate, MANAGEMENT: config.management.tls_certificate}
-    for name, place in places.items():
-        if name == GRPC:
-            yield f"GRPC API bind to: {place}"
-            continue
-        kind = "BOTH" if not is_split else "MANAGEMENT" if name == MANAGEMENT else "INFERENCE"
-        url = place if place.startswith("unix:") else f"http{'s' if tls.get(name) else ''}://{place}"
-        yield f"{kind} API bind to: {url}"

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from trivium.codecs.metric_lines import metric_line
+from trivium.commands.server_line import ServerLine
 from trivium.types.operations import VersionStatus
 from trivium.types.state import VersionState
 
@@ -19,9 +20,10 @@ Count = Callable[[str, Mapping[str, object]], None]
 """Takes a step of a custom metric, of a model or (empty) of the server."""
 
 
-def log_failure(name: str) -> None:
-    """Write the line of a failure that ends the server before it has any metrics."""
-    _SERVER.info("%s", metric_line(name, COUNT, 1, {"Host": socket.gethostname()}, time.time(), "c"))
+def failure(name: str) -> ServerLine:
+    """Return the line of a failure that ends the server before it has any metrics."""
+    text = metric_line(name, COUNT, 1, {"Host": socket.gethostname()}, time.time(), "c")
+    return ServerLine(text, log=_SERVER.name)
 
 
 class LifeMetrics:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from trivium.codecs.java_properties import read
+from trivium.commands.command_line import read_properties, takes_words
 from trivium.engines.python import CHILD
 
 _KEY = "option.pythonExecutable"
@@ -29,7 +29,8 @@ def interpreter(words: Sequence[str]) -> str:
     except argparse.ArgumentError:
         return sys.executable  # the program itself says what is wrong
     path = folder / "serving.properties"
-    entry = read(str(path), path.read_bytes()).entries.get(_KEY) if path.is_file() else None
+    properties = read_properties(path if path.is_file() else None)
+    entry = None if properties is None else properties.entries.get(_KEY)
     if entry is None or not entry.value.strip():
         return sys.executable
     found = shutil.which(entry.value.strip())
@@ -41,12 +42,7 @@ def interpreter(words: Sequence[str]) -> str:
     return found
 
 
-@click.command(
-    "djl-test-model",
-    context_settings={"ignore_unknown_options": True, "help_option_names": []},
-    add_help_option=False,
-)
-@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+@takes_words("djl-test-model")
 def command(words: tuple[str, ...]) -> None:
     """Call the handler of a DJL model once and print what it returns; --help lists the options."""
     python = interpreter(words)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from trivium import app
 from trivium.app import Catalogue
+from trivium.commands.command_line import read_properties
 from trivium.config.options import ServerConfig
 from trivium.devices import count_gpus
 from trivium.servers.torchserve.archive.repository import TorchServeFormat
-from trivium.servers.torchserve.command.certificates import can_sign
-from trivium.servers.torchserve.command.command import read_properties
+from trivium.servers.torchserve.command.command import no_pair
 from trivium.servers.torchserve.command.properties_table import PROPERTIES
 from trivium.servers.torchserve.command.settings import TorchServeSettings, exposure, settle
 from trivium.servers.torchserve.command.sources import gather
@@ -65,7 +65,7 @@ def check_properties(
         return CheckedProperties(findings, values)
     try:
         machine = len(os.sched_getaffinity(0)), count_gpus()
-        settings = settle(catalogue, sources, _no_pair, machine, {})
+        settings = settle(catalogue, sources, no_pair, machine, {})
     except ConfigError as error:
         return CheckedProperties((*findings, *error.findings), values)
     except ServeError as error:
@@ -78,11 +78,6 @@ def check_properties(
         notices.append(Finding(Severity.NOTICE, str(file), None, "", loud))
     failures = [_fault(file, f"{item}: {why}") for item, why in settings.startup.failures]
     return CheckedProperties((*findings, *notices, *failures), values, settings)
-
-
-def _no_pair() -> tuple[str, str]:
-    can_sign()
-    return "", ""
 
 
 def _fault(file: Path, text: str) -> Finding:
@@ -100,10 +95,7 @@ async def examine_startup(
     async with app.build(catalogue, config, formats=formats) as server:
         for model in checked.settings.startup.models:
             try:
-                if model.path is None:
-                    server.add(model.source)
-                else:
-                    server.add(model.path, asked=model.source)
+                model.add_to(server)
             except ServeError as error:
                 place = model.path or Path(model.item)
                 unclaimed.append(InvalidModel(model.item, place, (_fault(place, error.message),)))

@@ -5,11 +5,10 @@ spec sheet `torchserve`, section 1.
 """
 
 import argparse
-import logging
 import os
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -19,15 +18,15 @@ from typing import NoReturn
 import click
 
 from trivium.app import Catalogue
-from trivium.codecs.java_properties import MAX_BYTES, Properties, read
 from trivium.codecs.visible_text import visible
+from trivium.commands.command_line import read_properties, takes_words
 from trivium.commands.process import run
+from trivium.commands.server_line import ServerLine, error, warning
 from trivium.commands.stopping import keep_hangups
 from trivium.devices import count_gpus
-from trivium.files import open_file
 from trivium.servers.torchserve.command import background
 from trivium.servers.torchserve.command.certificates import can_sign, signed_pair
-from trivium.servers.torchserve.command.life import LifeServices, live
+from trivium.servers.torchserve.command.life import LifeServices, live_as_torchserve
 from trivium.servers.torchserve.command.logs import begin_logs, log_folder, metrics_folder
 from trivium.servers.torchserve.command.options import (
     FAILED,
@@ -50,25 +49,19 @@ from trivium.servers.torchserve.words.tokens import Tokens
 from trivium.types.errors import ConfigError, ServeError
 
 ALREADY = "TorchServe is already running, please use torchserve --stop to stop TorchServe."
-_log = logging.getLogger("org.pytorch.serve.ModelServer")
 
 
-@click.command(
-    "torchserve",
-    add_help_option=False,
-    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
-)
-@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+@takes_words("torchserve")
 @click.pass_obj
 def command(catalogue: Catalogue, words: Sequence[str]) -> None:
     """Serve TorchServe's models, with the options and files of torchserve."""
     options = parser().parse_args(list(words))
     try:
         _act(catalogue, options, words, os.environ)
-    except (ServeError, Refused) as error:
-        what = "Invalid configuration: " if isinstance(error, ConfigError) else ""
-        click.echo(f"{what}{visible(error.message)}")
-        raise SystemExit(FAILED) from error
+    except (ServeError, Refused) as fault:
+        what = "Invalid configuration: " if isinstance(fault, ConfigError) else ""
+        click.echo(f"{what}{visible(fault.message)}")
+        raise SystemExit(FAILED) from fault
 
 
 def _act(
@@ -85,7 +78,7 @@ def _act(
     check_log_config(options)
     folder = temp_folder(environment)
     if not options.foreground:
-        read_settings(catalogue, options, environment, _no_pair)
+        read_settings(catalogue, options, environment, no_pair)
         background.start(words)
         return
     if folder:
@@ -168,18 +161,8 @@ def newest_snapshot(folder: Path) -> Path | None:
     return found[-1] if found else None
 
 
-def read_properties(file: Path | None) -> Properties | None:
-    """Read a configuration file; None for none. Raises Refused for one that cannot be read."""
-    if file is None:
-        return None
-    try:
-        with open_file(file) as opened:
-            return read(str(file), opened.read(MAX_BYTES + 1))
-    except OSError as error:
-        raise Refused(f"{file}: {error.strerror}. Give a file that can be read.") from error
-
-
-def _no_pair() -> tuple[str, str]:
+def no_pair() -> tuple[str, str]:
+    """Make no certificate; refuse where one could not be made."""
     can_sign()
     return "", ""
 
@@ -197,12 +180,14 @@ def serve(
         if not file.take():
             raise Refused(ALREADY)
         ends.callback(file.release)
-        _say(options, prepared, logs.fault)
+        opening = [*_opening(options, prepared, logs.fault)]
         forget_variables(settings.sources.text("blacklist_env_vars"))
         tokens = _tokens(settings)
         if tokens is not None:
             logs.mask.hide = tokens.hidden
+            opening.append(ServerLine(f"Requests need the keys in {Path.cwd() / KEY_FILE}."))
         services = LifeServices(
+            opening,
             tokens,
             None if options.no_config_snapshots else snapshot_folder(environment),
             partial(_announce, options.ready_descriptor),
@@ -211,7 +196,7 @@ def serve(
         )
         is_debuggable = settings.loaded.config.security.debuggable
         # Whoever runs it leaves the process from there: what is held here is given back before.
-        run(live(settings, services), is_debuggable=is_debuggable)
+        run(live_as_torchserve(settings, services), is_debuggable=is_debuggable)
 
 
 def _signed_pair(ends: ExitStack) -> tuple[str, str]:
@@ -219,23 +204,20 @@ def _signed_pair(ends: ExitStack) -> tuple[str, str]:
     return signed_pair(Path(folder))
 
 
-def _say(options: argparse.Namespace, prepared: PreparedStart, log_fault: str) -> None:
+def _opening(options: argparse.Namespace, prepared: PreparedStart, log_fault: str) -> Iterator[ServerLine]:
     settings = prepared.settings
-    _log.info("%s", summary(settings, count_gpus(), str(prepared.file or "")))
-    for notice in (*settings.loaded.notices, *settings.notices, *notices_of(options)):
-        _log.warning("%s", notice)
+    yield ServerLine(summary(settings, count_gpus(), str(prepared.file or "")))
+    yield from map(warning, (*settings.loaded.notices, *settings.notices, *notices_of(options)))
     if log_fault:
-        _log.warning("%s", log_fault)
+        yield warning(log_fault)
     if loud := exposure(settings):
-        _log.error("%s", loud)
+        yield error(loud)
 
 
 def _tokens(settings: TorchServeSettings) -> Tokens | None:
     if settings.token_seconds is None:
         return None
-    writer = KeyFileWriter(Path.cwd() / KEY_FILE)
-    _log.info("Requests need the keys in %s.", writer.path)
-    return make_tokens(settings.token_seconds, writer)
+    return make_tokens(settings.token_seconds, KeyFileWriter(Path.cwd() / KEY_FILE))
 
 
 def _announce(descriptor: int) -> None:

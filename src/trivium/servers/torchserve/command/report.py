@@ -1,8 +1,8 @@
-"""The lines by which a TorchServe tells of itself when it starts: its configuration, and where it listens."""
+"""The lines by which a TorchServe tells of its configuration when it starts."""
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from trivium.profiles import GRPC, GRPC_MANAGEMENT, HTTP, MANAGEMENT, METRICS
@@ -10,8 +10,14 @@ from trivium.servers.torchserve.command.settings import TorchServeSettings
 from trivium.servers.torchserve.words.original import SERVER_VERSION
 
 READY_LINE = "Model server started."
-_APIS = {HTTP: "Inference", MANAGEMENT: "Management", METRICS: "Metrics"}
-_CALLS = {GRPC: "gRPC inference", GRPC_MANAGEMENT: "gRPC management"}
+APIS = {
+    HTTP: "Inference",
+    MANAGEMENT: "Management",
+    METRICS: "Metrics",
+    GRPC: "gRPC inference",
+    GRPC_MANAGEMENT: "gRPC management",
+}
+"""The word for each listener."""
 
 
 def summary(settings: TorchServeSettings, gpus: int, file: str) -> str:
@@ -39,19 +45,3 @@ def _lines(settings: TorchServeSettings, gpus: int, file: str) -> Iterator[str]:
     yield f"Allowed Urls: [{text('allowed_urls')}]"
     yield f"Enable model API: {text('enable_model_api')}"
     yield f"Token authorization: {'off' if settings.token_seconds is None else 'on'}"
-
-
-def bound(places: Mapping[str, str], settings: TorchServeSettings) -> Iterator[str]:
-    """Yield a line for each address that is listened on."""
-    config = settings.loaded.config
-    tls = {
-        HTTP: config.http.tls_certificate,
-        MANAGEMENT: config.management.tls_certificate,
-        METRICS: config.metrics.tls_certificate,
-    }
-    for name, place in places.items():
-        if name in _CALLS:
-            yield f"{_CALLS[name]} API bind to: {place}"
-            continue
-        url = place if place.startswith("unix:") else f"http{'s' if tls.get(name) else ''}://{place}"
-        yield f"{_APIS[name]} API bind to: {url}"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from trivium.core.server import Server
 from trivium.fetchers.policy import read_places
 from trivium.servers.torchserve.command.sources import PropertySources
 from trivium.servers.torchserve.words.allowed_urls import AllowedUrls
@@ -33,6 +34,13 @@ class StartupItem:
     item: str
     path: Path | None
     source: ModelSource
+
+    def add_to(self, server: Server) -> None:
+        """Have a server serve it. Raises NOT_FOUND, as `Server.add`."""
+        if self.path is None:
+            server.add(self.source)
+        else:
+            server.add(self.path, asked=self.source)
 
 
 @dataclass(slots=True)

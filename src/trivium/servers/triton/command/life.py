@@ -1,173 +1,128 @@
 """The life of a `tritonserver`: load, say what is ready, open the ports, serve until a signal, drain, unload.
 
-Decides the order of these, the lines that tell of them and the exit status, all as the original (spec sheet `triton`,
-section 1.2). What is served and how it is configured says `settings`.
+The order of these, the lines that tell of them and the exit status are the original's (spec sheet `triton`, section
+1.2). What is served and how it is configured says `settings`.
 """
 
-import asyncio
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
-from trivium import app
-from trivium.app import Site
 from trivium.codecs.visible_text import visible
+from trivium.commands import life
 from trivium.commands.cannot_listen import CannotListen
-from trivium.commands.collector import COLLECTIONS
+from trivium.commands.life import FatalFailure, Life, LifeWords, ListenMoment, ServerParts
 from trivium.commands.listeners import Listeners
-from trivium.commands.process import observer
-from trivium.commands.stopping import StopSignals
+from trivium.commands.server_line import ServerLine, cut_off, error, write_to
 from trivium.core.server import Server
 from trivium.log_writer import LogWriter, flush_logs
 from trivium.servers.triton.command.errors import CannotStart
-from trivium.servers.triton.command.log_lines import TABLE
-from trivium.servers.triton.command.narration import narrate
-from trivium.servers.triton.command.report import tables, used_options, warnings
+from trivium.servers.triton.command.report import drained, loaded, narrate, options_line, stopped, warnings
 from trivium.servers.triton.command.settings import CommandSettings, check_start
 from trivium.servers.triton.repository.repository import FORMAT as TRITON
 from trivium.types.errors import ServeError
-from trivium.types.operations import Listing, VersionStatus
-from trivium.types.state import VersionState
-
-log = logging.getLogger(__name__)
+from trivium.types.operations import VersionStatus
 
 FLUSH_SECONDS = 1.0
 """For whoever reads the log, before what follows it is written elsewhere."""
 
 _STARTED = {
-    "gRPC": "Started GRPCInferenceService at %s",
-    "HTTP": "Started HTTPService at %s",
-    "metrics": "Started Metrics Service at %s",
+    "gRPC": "Started GRPCInferenceService at",
+    "HTTP": "Started HTTPService at",
+    "metrics": "Started Metrics Service at",
 }
 _SERVICES = {"gRPC": "GRPC", "HTTP": "HTTP", "metrics": "Metrics"}
 _FAILED = 1
+_say = write_to(logging.getLogger(__name__))
 
 
 async def live(settings: CommandSettings) -> int:
     """Run from start to end; returns the exit status."""
-    output = LogWriter(sys.stdout.fileno(), lambda lines, why: b"")
-    stop = StopSignals(
-        settings.config.server.drain_timeout,
-        lambda number: output.write(f"Signal ({number}) received.\n".encode()),
-        hurries=False,
-    )
     for line in warnings(settings):
-        log.warning("%s", line)
-    try:
-        return await _serve(settings, stop)
-    except CannotStart as error:
-        flush_logs(FLUSH_SECONDS)  # this line comes last, as in the original
-        click.echo(visible(f"error: creating server: {error}"), err=True)
-        return _FAILED
-
-
-async def _serve(settings: CommandSettings, stop: StopSignals) -> int:
+        _say(line)
     try:
         check_start(settings)
-    except CannotStart:
-        log.info("\n%s", used_options(settings).rstrip("\n"), extra=TABLE)
-        raise
-    async with _built(settings) as server:
-        listeners = _made(server, settings)
-        for path in _folders(settings.repositories):
-            server.add(path, TRITON)  # it may be empty still
-        listing = await _load(server, settings, stop)
-        if listing is None:
-            return await _go_down(server, stop, listeners)
-        for text in tables(server, listing, settings):
-            log.info("%s", text.rstrip("\n"), extra=TABLE)
-        if any(row.state is VersionState.FAILED for row in listing.versions):
-            if settings.values["--exit-on-error"]:
-                await _go_down(server, stop, listeners)
-                raise CannotStart("Internal", "failed to load all models")
-            log.error("Internal: failed to load all models")
-        if not await _listen(listeners):
-            return _FAILED
-        COLLECTIONS.settle()
-        await stop.wait()
-        return await _go_down(server, stop, listeners)
+    except CannotStart as fault:
+        _say(options_line(settings))
+        return _cannot_start(str(fault))
+    output = LogWriter(sys.stdout.fileno(), lambda lines, why: b"")
 
+    def signalled(number: int) -> None:
+        """Say so, whatever the log does."""
+        output.write(f"Signal ({number}) received.\n".encode())
 
-def _built(settings: CommandSettings) -> Server:
     try:
-        return app.build(
-            settings.catalogue, settings.config, observer(settings.config.workers.shares_processor)
-        )
-    except ServeError as error:
-        raise CannotStart("Invalid argument", error.message) from error
+        return await life.live(replace(record(settings), signalled=signalled))
+    except CannotStart as fault:
+        return _cannot_start(str(fault))
+    except ServeError as fault:
+        return _cannot_start(f"Invalid argument - {fault.message}")
 
 
-def _made(server: Server, settings: CommandSettings) -> Listeners:
-    try:
-        return Listeners(server, Site(settings.catalogue, settings.config, server.regions))
-    except ServeError as error:
-        raise CannotStart("Invalid argument", error.message) from error
+def _cannot_start(why: str) -> int:
+    flush_logs(FLUSH_SECONDS)  # this line comes last, as in the original
+    click.echo(visible(f"error: creating server: {why}"), err=True)
+    return _FAILED
 
 
-def _folders(repositories: Sequence[str]) -> list[Path]:
-    for path in repositories:
+def record(settings: CommandSettings) -> Life[ServerLine]:
+    """Return how a server of these settings lives."""
+    return Life(
+        parts=ServerParts(catalogue=settings.catalogue, config=settings.config),
+        words=LifeWords(
+            listens=_listening,
+            cannot_listen=_cannot_listen,
+            loaded=partial(loaded, settings),
+            failed=_failed,
+            stopping=lambda left: (ServerLine("Waiting for in-flight requests to complete."),),
+            cut_off=cut_off,
+            drained=drained,
+            stopped=stopped,
+        ),
+        say=_say,
+        add=partial(_add, settings),
+        only=settings.startup,
+        listens=ListenMoment.LOADED,
+        fatal=FatalFailure.ANY if settings.values["--exit-on-error"] else FatalFailure.NONE,
+        drains_failed=True,
+        hurries=False,
+        progress=lambda server: nullcontext(_tell),
+    )
+
+
+def _add(settings: CommandSettings, server: Server) -> None:
+    for path in settings.repositories:
         if not Path(path).is_dir():
             raise CannotStart("Internal", f"failed to stat file {path}")
-    return [Path(path) for path in repositories]
-
-
-async def _load(server: Server, settings: CommandSettings, stop: StopSignals) -> Listing | None:
-    """Return the result of loading; None if a signal to stop came meanwhile."""
-    loading = asyncio.ensure_future(server.start(_tell, settings.startup))
-    stopped = asyncio.ensure_future(stop.wait())
-    await asyncio.wait({loading, stopped}, return_when="FIRST_COMPLETED")
-    stopped.cancel()
-    if loading.done():
-        return loading.result()
-    loading.cancel()
-    await asyncio.wait({loading})
-    return None
+    for path in settings.repositories:
+        server.add(Path(path), TRITON)  # it may be empty still
 
 
 def _tell(status: VersionStatus) -> None:
-    for level, text in narrate(status):
-        log.log(level, "%s", text)
+    for line in narrate(status):
+        _say(line)
 
 
-async def _listen(listeners: Listeners) -> bool:
-    try:
-        await listeners.start()
-    except CannotListen as error:
-        service = _SERVICES[error.service]
-        log.error(
-            "failed to start %s service: Unavailable - Socket '%s' already in use ", service, error.address
-        )
-        return False
-    except click.ClickException as error:
-        log.error("%s", error.message)
-        return False
+def _failed() -> NoReturn:
+    raise CannotStart("Internal", "failed to load all models")
+
+
+def _cannot_listen(fault: CannotListen) -> Iterator[ServerLine]:
+    if not fault.service:
+        yield error(fault.message)
+        return
+    service = _SERVICES[fault.service]
+    yield error(f"failed to start {service} service: Unavailable - Socket '{fault.address}' already in use ")
+
+
+def _listening(listeners: Listeners) -> Iterator[ServerLine]:
     for service, line in _STARTED.items():
         if service in listeners.places:
-            log.info(line, listeners.places[service])
-    return True
-
-
-async def _go_down(server: Server, stop: StopSignals, listeners: Listeners) -> int:
-    server.begin_drain()
-    log.info("Waiting for in-flight requests to complete.")
-    report = await listeners.drain(stop.left)
-    await listeners.close()
-    for line in report.unfinished:
-        log.warning("cut off: %s", line)
-    if report.unfinished:
-        log.error("failed to stop server: Internal - Exit timeout expired. Exiting immediately.")
-    log.info("All models are stopped, unloading models")
-    _count(server, stop.left)
-    killed = await server.close(stop.left)
-    for line in killed:
-        log.warning("cut off: %s", line)
-    _count(server, stop.left)
-    return _FAILED if report.unfinished or killed else 0
-
-
-def _count(server: Server, left: float) -> None:
-    live = len(server.specs())
-    log.info("Timeout %d: Found %d live models and 0 in-flight non-inference requests", left, live)
+            yield ServerLine(f"{line} {listeners.places[service]}")

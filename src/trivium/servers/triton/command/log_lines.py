@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from trivium.codecs.visible_text import visible
-from trivium.commands.process import LogHandler
+from trivium.commands.process import log_through
 from trivium.log_settings import LOG
 from trivium.types.log_settings import LogSettings
 
@@ -45,10 +45,6 @@ class LineFormatter(logging.Formatter):
 
 def set_up(settings: LogSettings) -> None:
     """Have everything logged so. OSError for a file that cannot be written."""
-    handler = LogHandler(settings.file)
-    handler.setFormatter(LineFormatter(lambda: LOG.settings.is_iso, os.getpid()))
-    handler.addFilter(LOG.passes)
-    root = logging.getLogger()
-    root.handlers = [handler]
-    root.setLevel(logging.WARNING)
+    formatter = LineFormatter(lambda: LOG.settings.is_iso, os.getpid())
+    log_through(formatter, logging.WARNING, LOG.passes, settings.file)
     LOG.use(settings, has_forms=True)

@@ -6,7 +6,8 @@ import pytest
 
 from trivium.catalogue import CATALOGUE
 from trivium.codecs.java_properties import read
-from trivium.servers.djl.command.report import bound, summary
+from trivium.servers.djl.command.life import apis
+from trivium.servers.djl.command.report import summary
 from trivium.servers.djl.command.settings import ServingSettings, settle
 from trivium.servers.djl.command.sources import gather
 from trivium.servers.djl.wire.config import DjlConfig
@@ -46,18 +47,15 @@ def test_one_address_serves_both_apis(tmp_path: Path) -> None:
     config = found.loaded.config
     assert (config.server.host, config.http.port, config.management.is_on) == ("127.0.0.1", 8080, False)
     assert (config.server.profile, config.grpc.no_grpc) == ("djl", True)
-    assert list(bound({"HTTP": "127.0.0.1:8080"}, found)) == ["BOTH API bind to: http://127.0.0.1:8080"]
+    assert apis({"HTTP": "127.0.0.1:8080"})["HTTP"] == "BOTH"
 
 
 def test_two_addresses_are_two_listeners(tmp_path: Path) -> None:
     found = settled(tmp_path, "inference_address=http://127.0.0.1:80\nmanagement_address=unix:/run/m")
     config = found.loaded.config
     assert (config.http.port, config.management.socket) == (80, "/run/m")
-    lines = bound({"HTTP": "127.0.0.1:80", "management": "unix:/run/m"}, found)
-    assert list(lines) == [
-        "INFERENCE API bind to: http://127.0.0.1:80",
-        "MANAGEMENT API bind to: unix:/run/m",
-    ]
+    words = apis({"HTTP": "127.0.0.1:80", "management": "unix:/run/m"})
+    assert (words["HTTP"], words["management"]) == ("INFERENCE", "MANAGEMENT")
 
 
 def test_management_goes_where_inference_goes_unless_it_is_set(tmp_path: Path) -> None:

@@ -7,8 +7,7 @@ import pytest
 
 from trivium.catalogue import CATALOGUE
 from trivium.codecs.java_properties import read
-from trivium.servers.torchserve.command.command import read_properties
-from trivium.servers.torchserve.command.options import Refused
+from trivium.commands.command_line import read_properties
 from trivium.servers.torchserve.command.settings import TorchServeSettings, exposure, settle
 from trivium.servers.torchserve.command.sources import gather
 from trivium.servers.torchserve.wire.config import TorchServeConfig
@@ -306,5 +305,5 @@ def test_what_is_no_file_is_neither_waited_for_nor_read_without_end(tmp_path: Pa
     file = tmp_path / place
     with pytest.raises(ConfigError, match="not a file"):
         settled(f"metrics_config={file}\n", tmp_path)
-    with pytest.raises(Refused, match="not a file"):
+    with pytest.raises(ServeError, match="not a file"):
         read_properties(file)

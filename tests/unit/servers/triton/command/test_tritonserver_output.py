@@ -7,15 +7,18 @@ import pytest
 
 from trivium.catalogue import CATALOGUE
 from trivium.servers.triton.command.log_lines import TABLE, LineFormatter
-from trivium.servers.triton.command.narration import narrate
-from trivium.servers.triton.command.report import tables, used_options, warnings
-from trivium.servers.triton.command.settings import settle
+from trivium.servers.triton.command.report import narrate, tables, used_options, warnings
+from trivium.servers.triton.command.settings import CommandSettings, settle
 from trivium.servers.triton.command.tables import agents_table, backends_table, models_table, table
 from trivium.types.errors import ServeError
 from trivium.types.operations import VersionStatus
 from trivium.types.state import VersionState
 
 WHEN = 1795282366.097802  # 2026-11-21 17:32:46 UTC
+
+
+def texts(settings: CommandSettings) -> list[str]:
+    return [line.text for line in warnings(settings)]
 
 
 def record(level: int, message: str, **extra: object) -> logging.LogRecord:
@@ -131,7 +134,7 @@ def test_every_row_is_as_wide() -> None:
     ],
 )
 def test_the_life_of_a_model(status: VersionStatus, lines: list[tuple[int, str]]) -> None:
-    assert list(narrate(status)) == lines
+    assert [(line.level, line.text) for line in narrate(status)] == lines
 
 
 def options_of(**flags: object) -> dict[str, str]:
@@ -187,13 +190,11 @@ def test_the_options_that_were_given() -> None:
 
 
 def test_what_is_wider_is_told_in_one_line() -> None:
-    (wide,) = warnings(settle(CATALOGUE, {}))
+    (wide,) = texts(settle(CATALOGUE, {}))
     assert "listens without keys to whoever reaches this machine" in wide
     assert "load and unload" not in wide
     near = {"--http-address": "127.0.0.1", "--grpc-address": "127.0.0.1", "--model-control-mode": "explicit"}
-    wide, unused = warnings(
-        settle(CATALOGUE, {**near, "--allow-client-shm": False, "--http-thread-count": 1})
-    )
+    wide, unused = texts(settle(CATALOGUE, {**near, "--allow-client-shm": False, "--http-thread-count": 1}))
     assert "listens" not in wide
     assert "shared memory" not in wide
     assert "load and unload" in wide
@@ -201,22 +202,18 @@ def test_what_is_wider_is_told_in_one_line() -> None:
 
 
 def test_the_four_tables_come_in_their_order() -> None:
-    class Idle:
-        def specs(self) -> tuple[object, ...]:
-            return ()
-
     class Empty:
         versions = ()
 
-    texts = tables(Idle(), Empty(), settle(CATALOGUE, {}))  # type: ignore[arg-type]
-    assert [text.splitlines()[1].split()[1] for text in texts] == ["Repository", "Backend", "Model", "Option"]
+    drawn = tables((), Empty(), settle(CATALOGUE, {}))  # type: ignore[arg-type]
+    assert [text.splitlines()[1].split()[1] for text in drawn] == ["Repository", "Backend", "Model", "Option"]
 
 
 def test_what_the_environment_is_noticed_for_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRIVIUM_HTTP_PORT", "tcp://10.0.0.1:80")
     settings = settle(CATALOGUE, {})
     assert settings.config.http.port == 8000
-    _, skipped = warnings(settings)
+    _, skipped = texts(settings)
     assert "TRIVIUM_HTTP_PORT" in skipped
     monkeypatch.setenv("TRIVIUM_QUEUE_ITEMS", "few")
     with pytest.raises(ServeError, match="environment, TRIVIUM_QUEUE_ITEMS: 'few'; expected a whole number"):
