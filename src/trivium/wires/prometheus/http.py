@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 import msgspec
 
+from trivium.codecs.error_table import allow_line
 from trivium.codecs.error_texts import wire_text
 from trivium.codecs.exposition import CONTENT_TYPE, ExposedMetric, custom, sample_names, text
 from trivium.codecs.header_text import JSON
 from trivium.codecs.path_segments import quoted
-from trivium.codecs.routes import HttpRoute, RouteRefusal, RouteTree, endpoints, prefixes, with_slash
+from trivium.codecs.routes import HttpRoute, RouteTree, endpoints, prefixes, with_slash
 from trivium.types.access import AccessScope, Endpoint
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Encoder, WireProtocol
@@ -139,9 +140,8 @@ def families(report: MetricsReport, which: MetricsOptions) -> Iterator[ExposedMe
 
 
 def _refusal(error: ServeError) -> HttpAnswer:
-    fields = JSON + error.fields if isinstance(error, RouteRefusal) else JSON
     body = msgspec.json.encode({"error": wire_text(error.message)})
-    return HttpAnswer(error.status or STATUS[error.code], fields, (body,), len(body))
+    return HttpAnswer(error.status or STATUS[error.code], JSON + allow_line(error), (body,), len(body))
 
 
 def _advice(head: Head, allow: str) -> str:

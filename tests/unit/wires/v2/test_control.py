@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.harness.properties import examples
 
+from trivium.codecs import grpc_status
 from trivium.servers.triton.words.texts import error_text
 from trivium.types.errors import Code, ServeError
 from trivium.types.log_settings import LogChange, LogSettings
@@ -205,8 +206,8 @@ def test_what_the_log_document_says_can_be_set(settings):
 @pytest.mark.parametrize(
     ("document", "code", "text"),
     [
-        ({"log_file": "x"}, "UNSUPPORTED", "log file location can not be updated through network protocol"),
-        ({"log_file": ""}, "UNSUPPORTED", "log file location can not be updated through network protocol"),
+        ({"log_file": "x"}, "UNIMPLEMENTED", "log file location can not be updated through network protocol"),
+        ({"log_file": ""}, "UNIMPLEMENTED", "log file location can not be updated through network protocol"),
         ({"log_info": 1}, "INTERNAL", "attempt to access JSON non-boolean as boolean"),
         ({"log_format": "x"}, "UNAVAILABLE", "invalid argument for --log_format, got: x"),
         ({"log_format": 1}, "INTERNAL", "attempt to access JSON non-string as string"),
@@ -220,8 +221,8 @@ def test_what_the_log_document_says_can_be_set(settings):
 def test_log_settings_refused_in_tritons_words(document, code, text):
     with pytest.raises(ServeError) as caught:
         read_log_change(document, is_lenient=True)
-    told = error_text(caught.value, False, {})
-    assert (told.code.name, told.text) == (code, text)
+    told = error_text(caught.value, {})
+    assert (told.status, told.text) == (getattr(grpc_status, code), text)
 
 
 def test_what_triton_ignores():
