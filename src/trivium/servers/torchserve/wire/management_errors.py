@@ -111,10 +111,12 @@ def worded(error: ServeError, wish: Wish) -> ServeError:
 def _verb(error: ServeError, wish: Wish) -> str:
     """Return what is done to a model, or which case of it the error is."""
     case, code = case_of(error), error.code
+    if case:
+        return case
     if code is Code.OUT_OF_MEMORY and wish.act in (Act.REGISTER, Act.SCALE):
         return _NO_MEMORY
-    if case or wish.act is not Act.REGISTER:
-        return case or wish.act.value
+    if wish.act is not Act.REGISTER:
+        return wish.act.value
     if error.reason == reasons.NOT_LOADED or code is Code.WORKER_DIED:
         return _STARTING
     if isinstance(error, ConfigError):

@@ -26,12 +26,12 @@ _PLAIN_METHODS = ("/infer", "/ready", "/live")
 _HEAD = "head"
 """The verb of a request that is refused by its head."""
 
-_NO_STATISTICS = ErrorRow(grpc_status.INVALID_ARGUMENT, text="requested model '{model}' is not available")
-_NO_TRACE = ErrorRow(grpc_status.INVALID_ARGUMENT, text="Request for unknown model : {model}")
+_NO_STATISTICS = ErrorRow(grpc_status.INVALID_ARGUMENT, text="requested model '{route}' is not available")
+_NO_TRACE = ErrorRow(grpc_status.INVALID_ARGUMENT, text="Request for unknown model : {route}")
 TABLE = ErrorTable(
     {
         **ROWS,
-        request_reasons.RESTRICTED_API: ErrorRow(
+        (request_reasons.RESTRICTED_API, _HEAD): ErrorRow(
             grpc_status.PERMISSION_DENIED, text="This API is restricted, expecting header '{header}'"
         ),
         **{
@@ -43,7 +43,7 @@ TABLE = ErrorTable(
         (reasons.NOT_SERVING, Verb.STATISTICS): _NO_STATISTICS,
         (reasons.UNKNOWN_VERSION, Verb.STATISTICS): ErrorRow(
             grpc_status.INVALID_ARGUMENT,
-            text="requested model version is not available for model '{model}'",
+            text="requested model version is not available for model '{route}'",
         ),
         (reasons.UNKNOWN_MODEL, Verb.TRACE_SETTINGS): _NO_TRACE,
         (reasons.NOT_SERVING, Verb.TRACE_SETTINGS): _NO_TRACE,
@@ -86,7 +86,7 @@ class TritonErrors:
 
     def of_answer(self, error: ServeError, verb: str, model: str, request_id: str = "") -> ServeError:
         """Translate by what the route makes of the errors, then by the error's facts."""
-        about = {"model": model, "id": request_id}
+        about = {"model": model, "route": model, "id": request_id}
         return _by_route(error, verb, model) or _worded(
             error, error_text(error, about, TABLE, verb), not error.reason
         )
