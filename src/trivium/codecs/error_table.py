@@ -17,6 +17,30 @@ from trivium.types.errors import Code, ServeError
 
 SAID: Final = "said"  # words: what the server that is stood in for says of it
 
+HTTP_STATUS: Mapping[Code, int] = {
+    Code.INVALID: 400,
+    Code.NOT_FOUND: 404,
+    Code.UNAUTHENTICATED: 401,
+    Code.FORBIDDEN: 403,
+    Code.METHOD: 405,
+    Code.CONFLICT: 409,
+    Code.TOO_LARGE: 413,
+    Code.UNSUPPORTED_MEDIA: 415,
+    Code.CANCELLED: 499,  # nobody reads it: the client left. The number that access logs know
+    Code.MODEL_FAILED: 500,
+    Code.WORKER_DIED: 500,
+    Code.OUT_OF_MEMORY: 507,
+    Code.UNKNOWN: 500,
+    Code.INTERNAL: 500,
+    Code.UNSUPPORTED: 501,
+    Code.NOT_READY: 503,
+    Code.QUEUE_FULL: 503,
+    Code.DRAINING: 503,
+    Code.LOAD_FAILED: 503,
+    Code.EXPIRED: 504,
+}
+"""Our own judgement by RFC 9110, section 15, for protocols that have none."""
+
 CHALLENGE = b'WWW-Authenticate: Bearer realm="trivium"\r\n'
 """Who has not said who it is hears how to (RFC 9110 11.6.1)."""
 
@@ -102,6 +126,10 @@ def written(row: ErrorRow, error: ServeError, about: Facts = _NOTHING) -> Told:
         text = text.format_map(facts) if isinstance(text, str) else text(facts)
     assert isinstance(text, str), "it is empty, or has been made one"
     return Told(row.status, row.type_name, text, row.fields, row.content_type, row.phrase)
+
+
+OWN_ROWS: Rows = {code: ErrorRow(status) for code, status in HTTP_STATUS.items()}
+"""Rows with a status of ours and nothing else."""
 
 
 def rows_of(status: int, texts: Mapping[str, str | Form], content_type: bytes = JSON) -> Rows:

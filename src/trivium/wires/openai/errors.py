@@ -6,7 +6,7 @@ the field as `param`. Texts come with the errors.
 
 import msgspec
 
-from trivium.codecs.error_table import ErrorRow, ErrorTable, header_lines
+from trivium.codecs.error_table import OWN_ROWS, ErrorRow, ErrorTable, header_lines
 from trivium.codecs.error_texts import wire_text
 from trivium.codecs.header_text import JSON
 from trivium.types import reasons
@@ -15,28 +15,18 @@ from trivium.types.wire import HttpAnswer
 
 TABLE = ErrorTable(
     {
+        **OWN_ROWS,
         reasons.NO_ROUTE: ErrorRow(404),
         reasons.UNSERVED_FIELD: ErrorRow(400, "unsupported_parameter"),
-        Code.INVALID: ErrorRow(400),
         Code.UNSUPPORTED: ErrorRow(400, "unsupported_value"),
         Code.UNAUTHENTICATED: ErrorRow(401, "invalid_api_key"),
         Code.FORBIDDEN: ErrorRow(403, "permission_denied"),
         Code.NOT_FOUND: ErrorRow(404, "model_not_found"),
         Code.METHOD: ErrorRow(405, "method_not_supported"),
-        Code.CONFLICT: ErrorRow(409),
-        Code.TOO_LARGE: ErrorRow(413),
-        Code.UNSUPPORTED_MEDIA: ErrorRow(415),
         Code.QUEUE_FULL: ErrorRow(429, "rate_limit_exceeded"),
-        Code.CANCELLED: ErrorRow(499),  # nobody reads it: the client left
-        Code.MODEL_FAILED: ErrorRow(500),
-        Code.UNKNOWN: ErrorRow(500),
-        Code.WORKER_DIED: ErrorRow(500),
-        Code.INTERNAL: ErrorRow(500),
         Code.NOT_READY: ErrorRow(503, "model_not_ready"),
         Code.LOAD_FAILED: ErrorRow(503, "model_not_ready"),
-        Code.DRAINING: ErrorRow(503),
         Code.EXPIRED: ErrorRow(504, "timeout"),
-        Code.OUT_OF_MEMORY: ErrorRow(507),
     }
 )
 """What the error object says as code is the row's type; without one it is null."""

@@ -42,8 +42,8 @@ from trivium.wires.v2.grpc_restricted import check_rpc_key
 from trivium.wires.v2.large_messages import weight
 from trivium.wires.v2.original import ModelDocuments
 from trivium.wires.v2.parameters import RESERVED
-from trivium.wires.v2.rpc_words import OWN_RPC_ERRORS, RpcErrorTranslator
 from trivium.wires.v2.service_messages import Named, new, parse
+from trivium.wires.v2.words import OWN_RPC_ERRORS, RpcErrorTranslator
 
 SERVICE = "/inference.GRPCInferenceService/"
 INFER = SERVICE + "ModelInfer"

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.harness.properties import examples
 
 from trivium.codecs import grpc_status
+from trivium.codecs.error_table import HTTP_STATUS
 from trivium.servers.triton.words.texts import error_text
 from trivium.types.errors import Code, ServeError
 from trivium.types.log_settings import LogChange, LogSettings
@@ -36,7 +37,6 @@ from trivium.types.operations import (
 from trivium.types.tracing import TraceChange, TraceSettings
 from trivium.types.wire import Body, Head
 from trivium.wires.v2.abilities import KServeOptions
-from trivium.wires.v2.errors import STATUS
 from trivium.wires.v2.http import KServeHttp
 from trivium.wires.v2.settings import log_document, read_log_change
 from trivium.wires.v2.trace_settings import KEYS
@@ -265,7 +265,7 @@ def test_a_fault_in_the_trace_settings_of_a_model_waits_until_the_model_is_found
     operation, encoder = ask("models/m/trace/setting", document)
     assert operation == TraceControl("m"), "nothing changes"
     answer = encoder.encode(ResponsePart(answer=TraceReport(TraceSettings(), "")))
-    assert (answer.status, b"error" in b"".join(answer.buffers)) == (STATUS[code], True)
+    assert (answer.status, b"error" in b"".join(answer.buffers)) == (HTTP_STATUS[code], True)
     unknown = encoder.encode(ResponsePart(error=ServeError(Code.NOT_FOUND, "no such model")))
     assert (unknown.status, unknown.buffers) == (404, (b'{"error":"no such model"}',))
     assert refusal("models/m/trace/setting", {"trace_rate": "1"}, protocol=SHUT).code is Code.FORBIDDEN

@@ -22,8 +22,7 @@ from trivium.wires.v2.grpc_errors import status_of
 from trivium.wires.v2.grpc_infer_request import of_request
 from trivium.wires.v2.http import KServeHttp
 from trivium.wires.v2.routes import Verb
-from trivium.wires.v2.rpc_words import OWN_RPC_ERRORS
-from trivium.wires.v2.words import OWN_ERRORS
+from trivium.wires.v2.words import OWN_ERRORS, OWN_RPC_ERRORS
 
 WORDS = TritonErrors()
 PROTOCOL = KServeHttp("triton", "2.51.0", KServeOptions(may_change=True, original=V2, as_original=True))

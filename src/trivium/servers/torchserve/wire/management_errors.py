@@ -4,7 +4,7 @@ Source: spec sheet `torchserve`, sections 0, 5 and 7, and what 0.12.0 answers. B
 sentence, unless a profile wants that text alone.
 """
 
-from enum import Enum
+from enum import StrEnum
 
 import msgspec
 
@@ -15,7 +15,7 @@ from trivium.types import reasons
 from trivium.types.errors import Code, ConfigError, ServeError
 
 
-class Act(Enum):
+class Act(StrEnum):
     """Says what is done to a model."""
 
     REGISTER = "register"
@@ -36,7 +36,6 @@ class Wish(msgspec.Struct, frozen=True):
     is_remote: bool = False
 
 
-_REGISTER, _SCALE, _DESCRIBE = Act.REGISTER.value, Act.SCALE.value, Act.DESCRIBE.value
 _FETCH, _INVALID_MODEL = "fetch", "invalid model"
 _STARTING, _NO_MEMORY = "starting", "no memory"
 """Cases of what is done: see `_verb`."""
@@ -60,7 +59,7 @@ TABLE = ErrorTable(
         SAID: ErrorRow(404, _NOT_FOUND, "{words}"),
         reasons.UNKNOWN_MODEL: NOT_THERE,
         (reasons.NOT_SERVING, FAILED_TO_LOAD): NOT_THERE,
-        (reasons.UNKNOWN_VERSION, Act.SET_DEFAULT.value): ErrorRow(
+        (reasons.UNKNOWN_VERSION, Act.SET_DEFAULT): ErrorRow(
             404, _NO_VERSION, "Model version {asked_version} does not exist for model {asked}"
         ),
         reasons.UNKNOWN_VERSION: ErrorRow(
@@ -76,15 +75,15 @@ TABLE = ErrorTable(
         (reasons.NOT_LOADED, _STARTING): _NOT_STARTED,
         (reasons.NOT_LOADED, _NO_MEMORY): _NO_ROOM,
         (Code.OUT_OF_MEMORY, _NO_MEMORY): _NO_ROOM,
-        **{(code, verb): _NOT_STARTED for code in _OPENING for verb in (_STARTING, _REGISTER, _SCALE)},
-        (Code.NOT_FOUND, _REGISTER): ErrorRow(404, _NOT_FOUND, "Model not found at: {url}"),
+        **{(code, verb): _NOT_STARTED for code in _OPENING for verb in (_STARTING, Act.REGISTER, Act.SCALE)},
+        (Code.NOT_FOUND, Act.REGISTER): ErrorRow(404, _NOT_FOUND, "Model not found at: {url}"),
         **{(code, _FETCH): _NOT_FETCHED for code in Code if code is not Code.DRAINING},
         (Code.FORBIDDEN, _FETCH): ErrorRow(
             404, _NOT_FOUND, "Given URL {url} does not match any allowed URL(s)"
         ),
         (Code.LOAD_FAILED, _INVALID_MODEL): ErrorRow(400, "InvalidModelException"),
-        (Code.NOT_READY, _DESCRIBE): _NO_WORKER,
-        (Code.QUEUE_FULL, _DESCRIBE): _NO_WORKER,
+        (Code.NOT_READY, Act.DESCRIBE): _NO_WORKER,
+        (Code.QUEUE_FULL, Act.DESCRIBE): _NO_WORKER,
     }
 )
 
@@ -116,12 +115,12 @@ def _verb(error: ServeError, wish: Wish) -> str:
     if code is Code.OUT_OF_MEMORY and wish.act in (Act.REGISTER, Act.SCALE):
         return _NO_MEMORY
     if wish.act is not Act.REGISTER:
-        return wish.act.value
+        return wish.act
     if error.reason == reasons.NOT_LOADED or code is Code.WORKER_DIED:
         return _STARTING
     if isinstance(error, ConfigError):
         return _INVALID_MODEL
-    return _FETCH if wish.is_remote else _REGISTER
+    return _FETCH if wish.is_remote else Act.REGISTER
 
 
 def missing(name: str, message: str) -> Refusal:

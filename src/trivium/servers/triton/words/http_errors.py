@@ -5,6 +5,7 @@ import json
 import msgspec
 
 from trivium.codecs import grpc_status
+from trivium.codecs.error_table import HTTP_STATUS as OWN_STATUS
 from trivium.codecs.error_table import ErrorRow, ErrorTable, Told
 from trivium.codecs.header_text import JSON
 from trivium.servers.triton.words.error_codes import CODES, HTTP_STATUS, NOT_THE_ORIGINALS
@@ -14,8 +15,8 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.wire import Target
 from trivium.wires.v2 import request_reasons
 from trivium.wires.v2.errors import EVENTS, in_words
-from trivium.wires.v2.errors import STATUS as OWN_STATUS
 from trivium.wires.v2.routes import Verb
+from trivium.wires.v2.words import ErrorTranslator
 
 _NEED_BODY = frozenset({Verb.GENERATE, Verb.GENERATE_STREAM, Verb.LOG_SETTINGS, Verb.TRACE_SETTINGS})
 _NEED_BODY |= {Verb.REGISTER, Verb.DEVICE_REGISTER}
@@ -62,8 +63,8 @@ NOT_FOUND = in_words(Told(404, content_type=PLAIN), "Not Found")
 NOT_READY = in_words(Told(400, content_type=PLAIN), "Model version not ready")
 
 
-class TritonErrors:
-    """Implements `ErrorTranslator` by Triton's texts, statuses and content types: spec sheet `triton`, sections 4.1 to
+class TritonErrors(ErrorTranslator):
+    """Translates into Triton's texts, statuses and content types: spec sheet `triton`, sections 4.1 to
     4.14.
     """
 

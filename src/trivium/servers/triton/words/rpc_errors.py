@@ -11,6 +11,7 @@ from trivium.types import reasons
 from trivium.types.errors import Code, ServeError
 from trivium.wires.v2 import request_reasons
 from trivium.wires.v2.errors import in_words
+from trivium.wires.v2.words import RpcErrorTranslator
 
 _UNKNOWN = (reasons.UNKNOWN_MODEL, reasons.NOT_SERVING)
 _NO_NUMBER = "no number"
@@ -42,8 +43,8 @@ TABLE = ErrorTable(
 )
 
 
-class TritonRpcErrors:
-    """Implements `RpcErrorTranslator` by Triton's texts and statuses."""
+class TritonRpcErrors(RpcErrorTranslator):
+    """Translates into Triton's texts and statuses."""
 
     def told(self, error: ServeError, method: str, model: str = "", request_id: str = "") -> ServeError:
         """Translate by what the method makes of the error, then by its facts."""
