@@ -1,4 +1,4 @@
-"""What a wire says of an error: a table for each wire, the one way to ask it, and the header lines of refusals.
+"""Each wire says of an error what its table has: rows, the one way to ask for them, and the header lines of refusals.
 
 A wire is a table and what writes a body. Its rows are found by reason and verb, else by reason, else by code and verb,
 else by code; a verb is what was asked for, or which case of a reason it is. Pure.
@@ -60,8 +60,8 @@ class ErrorRow(msgspec.Struct, frozen=True, gc=False):
     phrase: bytes | None = None  # the status's own where there is none
 
 
-class Told(msgspec.Struct, frozen=True, gc=False):
-    """Says the same as a row, of one error: its text is written. Empty: the error's own sentence."""
+class Wording(msgspec.Struct, frozen=True, gc=False):
+    """Says what a row does, of one error: its text is written. Empty: the error's own sentence."""
 
     status: int = 0
     type_name: str = ""
@@ -80,18 +80,18 @@ Rows = Mapping[Key, ErrorRow]
 
 
 class Refusal(ServeError):
-    """An error whose answer has been decided: `told` is what its wire says, whatever its table would."""
+    """An error whose answer has been decided: its wire says the `wording`, whatever its table would."""
 
     def __init__(
         self,
         code: Code,
         message: str,
-        told: Told,
+        wording: Wording,
         retry_after: float | None = None,
         info: ErrorInfo | None = None,
     ) -> None:
         super().__init__(code, message, retry_after, info=info)
-        self.told = told
+        self.wording = wording
 
 
 class ErrorTable(msgspec.Struct, frozen=True, gc=False):
@@ -109,23 +109,23 @@ class ErrorTable(msgspec.Struct, frozen=True, gc=False):
             row = rows.get((error.code, verb))
         return rows.get(error.code, _NO_ROW) if row is None else row
 
-    def told(self, error: ServeError, verb: str = "", about: Facts = _NOTHING) -> Told:
+    def wording(self, error: ServeError, verb: str = "", about: Facts = _NOTHING) -> Wording:
         """Return what is said of an error; nothing where it has no row. `about`: facts for the texts that the error
         itself does not know.
         """
         if isinstance(error, Refusal):
-            return error.told
+            return error.wording
         return written(self.find(error, verb), error, about)
 
 
-def written(row: ErrorRow, error: ServeError, about: Facts = _NOTHING) -> Told:
+def written(row: ErrorRow, error: ServeError, about: Facts = _NOTHING) -> Wording:
     """Return what a row says of an error. The error's own facts go before those `about` its request."""
     text = row.text
     if text:
         facts = {**about, **error.metadata}
         text = text.format_map(facts) if isinstance(text, str) else text(facts)
     assert isinstance(text, str), "it is empty, or has been made one"
-    return Told(row.status, row.type_name, text, row.fields, row.content_type, row.phrase)
+    return Wording(row.status, row.type_name, text, row.fields, row.content_type, row.phrase)
 
 
 OWN_ROWS: Rows = {code: ErrorRow(status) for code, status in HTTP_STATUS.items()}

@@ -36,12 +36,12 @@ def refuse(error: ServeError, id_line: bytes = b"") -> HttpAnswer:
     """The error as a whole answer; Retry-After in whole seconds, 1 at least. `id_line` names the request."""
     body = error_object(error)
     fields = id_line + JSON + header_lines(error, 1)
-    return HttpAnswer(error.status or TABLE.told(error).status, fields, (body,), len(body))
+    return HttpAnswer(error.status or TABLE.wording(error).status, fields, (body,), len(body))
 
 
 def error_object(error: ServeError) -> bytes:
     """The JSON object that says what is wrong."""
-    told = TABLE.told(error)
+    told = TABLE.wording(error)
     field = error.metadata.get("field") if error.reason in (reasons.FIELD, reasons.UNSERVED_FIELD) else None
     return msgspec.json.encode(
         {

@@ -126,7 +126,9 @@ def families(report: MetricsReport, which: MetricsOptions) -> Iterator[ExposedMe
 
 def _refusal(error: ServeError) -> HttpAnswer:
     body = msgspec.json.encode({"error": wire_text(error.message)})
-    return HttpAnswer(error.status or TABLE.told(error).status, JSON + allow_line(error), (body,), len(body))
+    return HttpAnswer(
+        error.status or TABLE.wording(error).status, JSON + allow_line(error), (body,), len(body)
+    )
 
 
 def _advice(head: Head, allow: str) -> str:

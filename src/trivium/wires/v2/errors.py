@@ -6,7 +6,7 @@ no UTF-8 can hold.
 
 import msgspec
 
-from trivium.codecs.error_table import OWN_ROWS, ErrorRow, ErrorTable, Refusal, Told, header_lines
+from trivium.codecs.error_table import OWN_ROWS, ErrorRow, ErrorTable, Refusal, Wording, header_lines
 from trivium.codecs.error_texts import wire_text
 from trivium.codecs.header_text import JSON
 from trivium.types.errors import Code, ServeError
@@ -24,9 +24,9 @@ TABLE = ErrorTable(
 )
 
 
-def in_words(told: Told, text: str, retry_after: float | None = None) -> Refusal:
-    """Return an error in another server's words, which is answered as it is told."""
-    return Refusal(Code.INTERNAL, text, told, retry_after)
+def in_words(wording: Wording, text: str, retry_after: float | None = None) -> Refusal:
+    """Return an error in another server's words, which is answered with that wording."""
+    return Refusal(Code.INTERNAL, text, wording, retry_after)
 
 
 def json_answer(status: int, body: bytes) -> HttpAnswer:
@@ -36,7 +36,7 @@ def json_answer(status: int, body: bytes) -> HttpAnswer:
 
 def refuse(error: ServeError) -> HttpAnswer:
     """The error's status, text and header lines; Retry-After in whole seconds, rounded up."""
-    told = TABLE.told(error)
+    told = TABLE.wording(error)
     fields = told.content_type + header_lines(error) + told.fields
     body = error_text(error)
     return HttpAnswer(error.status or told.status, fields, (body,), len(body), reason=told.phrase)

@@ -139,7 +139,7 @@ class GenerateStreamEncoder:
 
     def _refusal(self, error: ServeError) -> HttpAnswer:
         error = self._words.of_answer(error, Verb.GENERATE_STREAM, self._model, self._id)
-        told = TABLE.told(error)
+        told = TABLE.wording(error)
         if not self._has_begun and told.content_type != EVENTS:
             return refuse(error)
         event = b"data: %b\n\n" % error_text(error)

@@ -11,7 +11,7 @@ from trivium.types.wire import RpcAnswer
 
 def status_of(error: ServeError) -> int:
     """Its number: that of another server's words, or of a handler, goes before that of its code."""
-    return error.told.status if isinstance(error, Refusal) else number_of(error)
+    return error.wording.status if isinstance(error, Refusal) else number_of(error)
 
 
 def refuse(error: ServeError) -> RpcAnswer:

@@ -69,7 +69,7 @@ def decode_infer(message: bytes, timeout: float | None, regions: RegionViews | N
 
 
 def of_request(error: ServeError, request_id: str, model: str) -> ServeError:
-    """Return the refusal of a request that could be read far enough to know its id: one of a stream is told by it."""
+    """Return the refusal of a request that could be read far enough to know its id, by which a stream names it."""
     return with_facts(error, request_id=request_id, request_model=model)
 
 

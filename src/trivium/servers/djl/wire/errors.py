@@ -10,7 +10,7 @@ from typing import Final
 
 from trivium.codecs import data_reasons, signatures
 from trivium.codecs.chat_answers import encode_json
-from trivium.codecs.error_table import SAID, ErrorRow, ErrorTable, Refusal, Rows, Told, header_lines
+from trivium.codecs.error_table import SAID, ErrorRow, ErrorTable, Refusal, Rows, Wording, header_lines
 from trivium.codecs.error_texts import wire_text
 from trivium.codecs.header_text import JSON, reason_phrase, uncached_lines
 from trivium.codecs.json_documents import indented
@@ -134,7 +134,7 @@ def of_generation(error: ServeError) -> ServeError:
     """Return an error as that of a request to generate, which has a form of its own. What is the server's stays."""
     if error.code not in _GENERATION_FAULTS:
         return error
-    told = Told(error.status or GENERATION_FAILED)
+    told = Wording(error.status or GENERATION_FAILED)
     refusal = Refusal(error.code, error.message, told, error.retry_after, error.info)
     refusal.status = told.status
     return refusal
@@ -158,11 +158,11 @@ def refuse(
     if isinstance(error, Refusal):
         body = lmi_body(error)
         return HttpAnswer(
-            error.told.status, uncached_lines(request_id) + JSON, (body,), len(body), closes=True
+            error.wording.status, uncached_lines(request_id) + JSON, (body,), len(body), closes=True
         )
     case = _case(error, verb)
-    told = TABLE.told(error, case)
-    words = WORDS.told(error, case, _UNSAID) if exact else Told()
+    told = TABLE.wording(error, case)
+    words = WORDS.wording(error, case, _UNSAID) if exact else Wording()
     status = error.status or words.status or statuses.get(error.code, told.status)
     fields = uncached_lines(request_id) + header_lines(error)
     if error.code is Code.TOO_LARGE and error.status is None:
@@ -176,7 +176,7 @@ def refuse(
 
 def chunk(error: ServeError) -> bytes:
     """The error as the last piece of an answer whose status has been sent."""
-    told = TABLE.told(error, _case(error, ""))
+    told = TABLE.wording(error, _case(error, ""))
     return _body(error, error.status or told.status, told.type_name, "")
 
 

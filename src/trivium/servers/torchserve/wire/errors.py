@@ -114,7 +114,7 @@ def phrase_of(status: int) -> bytes | None:
 def refusal_of(error: ServeError, target: Target, exact: bool) -> tuple[int, str, str]:
     """Return the status of an error in HTTP's numbers, the name of the exception, and what is said."""
     if isinstance(error, Refusal):
-        return error.told.status, error.told.type_name, _behind(error.told.text, error, exact)
+        return error.wording.status, error.wording.type_name, _behind(error.wording.text, error, exact)
     row = TABLE.find(error, _case(error, target))
     status = error.status or row.status
     if error.code is Code.MODEL_FAILED or error.code is Code.OUT_OF_MEMORY:
@@ -136,7 +136,7 @@ def refuse(error: ServeError, request_id: str, target: Target = _NOBODY, exact: 
     original's text alone, where it has one. An answer that says that a request is too large is empty; why, and what to
     do, is a line in the log.
     """
-    has_words = isinstance(error, Refusal) and error.told.status != _TOO_LARGE
+    has_words = isinstance(error, Refusal) and error.wording.status != _TOO_LARGE
     if error.code is Code.TOO_LARGE and not has_words:
         log.warning("A request is answered with 413: %s", wire_text(error.message))
         return HttpAnswer(_TOO_LARGE, b"", (), 0, reason=_PHRASES[_TOO_LARGE], closes=True)
@@ -153,7 +153,7 @@ def note_refusal(error: ServeError, status: int) -> None:
     little. What a client sent makes no lines of its own.
     """
     if isinstance(error, Refusal):
-        message = _behind(error.told.text, error, exact=False)
+        message = _behind(error.wording.text, error, exact=False)
         log.warning("A request is answered with %d: %s", status, without_controls(message))
 
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import msgspec
 
-from trivium.codecs.error_table import SAID, ErrorRow, ErrorTable, Refusal, Told, written
+from trivium.codecs.error_table import SAID, ErrorRow, ErrorTable, Refusal, Wording, written
 from trivium.codecs.error_texts import wire_text
 from trivium.servers.torchserve.wire.errors import FAILED_TO_LOAD, METHOD, METHOD_TEXT, NOT_THERE, case_of
 from trivium.types import reasons
@@ -130,7 +130,7 @@ def missing(name: str, message: str) -> Refusal:
 
 def invalid(text: str, message: str) -> Refusal:
     """Return the refusal of a request with a parameter that cannot be; `text` is the original's, if it has one."""
-    return Refusal(Code.INVALID, message, Told(400, "BadRequestException", wire_text(text)))
+    return Refusal(Code.INVALID, message, Wording(400, "BadRequestException", wire_text(text)))
 
 
 def model_api_off() -> Refusal:
@@ -139,7 +139,7 @@ def model_api_off() -> Refusal:
         Code.METHOD,
         "Models are not registered and unregistered by clients here: the model API is off. Start the server with "
         "--enable-model-api, or without --torchserve-no-model-api.",
-        Told(405, METHOD.type_name, METHOD_TEXT),
+        Wording(405, METHOD.type_name, METHOD_TEXT),
     )
 
 

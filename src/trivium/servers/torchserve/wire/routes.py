@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from trivium.codecs.error_table import Refusal, Told
+from trivium.codecs.error_table import Refusal, Wording
 from trivium.codecs.openapi import ANYTHING, ApiOperation, ApiRoute, content_of
 from trivium.codecs.path_segments import decoded, quoted
 from trivium.codecs.routes import ANY, HttpRoute, prefixes, with_slash
@@ -253,7 +253,7 @@ def check_served(head: Head, target: Target) -> Target:
             "Workflows are not supported in this version. Call their models one after another.",
         )
     if target.verb is _NAMELESS:
-        told = Told(404, NOT_THERE.type_name, "Model not found: ")
+        told = Wording(404, NOT_THERE.type_name, "Model not found: ")
         raise Refusal(Code.NOT_FOUND, f"{quoted(head.path)} names no model.", told)
     if head.path.startswith("/invocations"):
         return msgspec.structs.replace(target, model=dict(arguments(head)).get("model_name", ""))

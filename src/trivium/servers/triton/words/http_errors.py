@@ -6,7 +6,7 @@ import msgspec
 
 from trivium.codecs import grpc_status
 from trivium.codecs.error_table import HTTP_STATUS as OWN_STATUS
-from trivium.codecs.error_table import ErrorRow, ErrorTable, Told
+from trivium.codecs.error_table import ErrorRow, ErrorTable, Wording
 from trivium.codecs.header_text import JSON
 from trivium.servers.triton.words.error_codes import CODES, HTTP_STATUS, NOT_THE_ORIGINALS
 from trivium.servers.triton.words.texts import PLAIN, ROWS, error_text
@@ -58,9 +58,9 @@ TABLE = ErrorTable(
 _LOADED = frozenset({reasons.NOT_BY_CLIENTS, reasons.NOT_LOADED, reasons.NOT_CACHEABLE, reasons.NO_ENGINE})
 """Reasons for which a model is not loaded whose folder could be read."""
 
-NOT_FOUND = in_words(Told(404, content_type=PLAIN), "Not Found")
+NOT_FOUND = in_words(Wording(404, content_type=PLAIN), "Not Found")
 """No route."""
-NOT_READY = in_words(Told(400, content_type=PLAIN), "Model version not ready")
+NOT_READY = in_words(Wording(400, content_type=PLAIN), "Model version not ready")
 
 
 class TritonErrors(ErrorTranslator):
@@ -74,10 +74,10 @@ class TritonErrors(ErrorTranslator):
         if reason == reasons.NO_METHOD:
             is_plain = str(error.metadata["path"]).endswith(_PLAIN_METHODS)
             kind = PLAIN if is_plain else JSON
-            return in_words(Told(405, content_type=kind, phrase=b"Not Allowed"), "Method Not Allowed")
+            return in_words(Wording(405, content_type=kind, phrase=b"Not Allowed"), "Method Not Allowed")
         if error.code is Code.NOT_FOUND and error.status is None and reason not in _UNSERVED:
             return NOT_FOUND
-        return _worded(error, error_text(error, {}, TABLE, _HEAD) if reason else Told())
+        return _worded(error, error_text(error, {}, TABLE, _HEAD) if reason else Wording())
 
     def of_request(
         self, error: ServeError, target: Target, text: bytes | memoryview, size: int
@@ -118,7 +118,7 @@ def _by_route(error: ServeError, verb: str, model: str) -> ServeError | None:
     if verb == Verb.READY:
         return NOT_READY
     if not reason and verb in (Verb.GENERATE, Verb.GENERATE_STREAM) and code is not Code.QUEUE_FULL:
-        told = Told(400, content_type=EVENTS if verb == Verb.GENERATE_STREAM else JSON)
+        told = Wording(400, content_type=EVENTS if verb == Verb.GENERATE_STREAM else JSON)
         return in_words(told, error.message, error.retry_after)
     if (
         reason == reasons.UNKNOWN_VERSION
@@ -127,11 +127,11 @@ def _by_route(error: ServeError, verb: str, model: str) -> ServeError | None:
     ):
         return NOT_FOUND
     if verb == Verb.LOAD and reason not in _LOADED and code not in (Code.LOAD_FAILED, Code.DRAINING):
-        return in_words(Told(500), f"failed to load '{model}', failed to poll from model repository")
+        return in_words(Wording(500), f"failed to load '{model}', failed to poll from model repository")
     return None
 
 
-def _worded(error: ServeError, told: Told, is_plain: bool = False) -> ServeError:
+def _worded(error: ServeError, told: Wording, is_plain: bool = False) -> ServeError:
     if told.status:
         status = HTTP_STATUS[told.status]
     elif error.status is not None:
@@ -141,4 +141,4 @@ def _worded(error: ServeError, told: Told, is_plain: bool = False) -> ServeError
     else:
         status = HTTP_STATUS[CODES[error.code]]
     kind = PLAIN if is_plain else told.content_type
-    return in_words(Told(status, content_type=kind), told.text or error.message, error.retry_after)
+    return in_words(Wording(status, content_type=kind), told.text or error.message, error.retry_after)

@@ -3,7 +3,7 @@
 Source: spec sheet `triton`, sections 5.3 and 5.4.
 """
 
-from trivium.codecs.error_table import ErrorRow, ErrorTable, Told
+from trivium.codecs.error_table import ErrorRow, ErrorTable, Wording
 from trivium.codecs.grpc_status import ALREADY_EXISTS, INTERNAL, INVALID_ARGUMENT, NOT_FOUND
 from trivium.servers.triton.words.error_codes import CODES, NOT_THE_ORIGINALS
 from trivium.servers.triton.words.texts import RPC_ROWS, error_text
@@ -50,17 +50,19 @@ class TritonRpcErrors(RpcErrorTranslator):
         """Translate by what the method makes of the error, then by its facts."""
         reason = error.reason
         if method == "RepositoryModelLoad" and reason in _OF_FOLDER and error.code in _UNREAD:
-            return in_words(Told(INTERNAL), f"failed to load '{model}', failed to poll from model repository")
+            return in_words(
+                Wording(INTERNAL), f"failed to load '{model}', failed to poll from model repository"
+            )
         if reason == reasons.UNKNOWN_VERSION and not str(error.metadata["version"]).isdigit():
             method = _NO_NUMBER
         told = error_text(error, {"model": model, "id": request_id}, TABLE, method)
         if told.status:
             return in_words(told, told.text)
         if error.status == 409:  # there is already such a thing
-            return in_words(Told(ALREADY_EXISTS), error.message)
+            return in_words(Wording(ALREADY_EXISTS), error.message)
         if error.status is not None or error.code in NOT_THE_ORIGINALS:
             return error
-        return in_words(Told(CODES[error.code]), error.message)
+        return in_words(Wording(CODES[error.code]), error.message)
 
     def blames_model(self, error: ServeError) -> bool:
         """Return True for whatever was not refused before it came to the model."""

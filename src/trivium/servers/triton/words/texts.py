@@ -5,7 +5,7 @@ has. Statuses are those of gRPC, as the original's own codes are; `error_codes` 
 """
 
 from trivium.codecs import data_reasons
-from trivium.codecs.error_table import ErrorRow, ErrorTable, Facts, Rows, Told, rows_of
+from trivium.codecs.error_table import ErrorRow, ErrorTable, Facts, Rows, Wording, rows_of
 from trivium.codecs.grpc_status import (
     ALREADY_EXISTS,
     INTERNAL,
@@ -279,9 +279,9 @@ WORDS = ErrorTable(ROWS)
 RPC_WORDS = ErrorTable(RPC_ROWS)
 
 
-def error_text(error: ServeError, about: Facts, table: ErrorTable = WORDS, verb: str = "") -> Told:
+def error_text(error: ServeError, about: Facts, table: ErrorTable = WORDS, verb: str = "") -> Wording:
     """Return what is said of an error; without a status for one without a row. `about`: the model and the id of the
     request, for texts that name what the error itself does not know.
     """
     asked = f"[request id: {about.get('id') or '<id_unknown>'}] "
-    return table.told(error, verb if error.reason else UNEXPLAINED, {**about, "asked": asked})
+    return table.wording(error, verb if error.reason else UNEXPLAINED, {**about, "asked": asked})

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from trivium.codecs import data_reasons
-from trivium.codecs.error_table import Told
+from trivium.codecs.error_table import Wording
 from trivium.codecs.grpc_status import INTERNAL, INVALID_ARGUMENT, UNAVAILABLE
 from trivium.servers.triton.words.error_codes import CODES, HTTP_STATUS, NOT_THE_ORIGINALS
 from trivium.servers.triton.words.texts import ROWS, RPC_ROWS, RPC_WORDS, WORDS, error_text
@@ -56,7 +56,7 @@ def test_every_row_needs_no_other_facts(kind, over_rpc):
     error = ServeError(Code.INVALID, "own words", info=ErrorInfo.of(kind, **_metadata(kind)))
     found = error_text(error, ABOUT | {"size": 3}, RPC_WORDS if over_rpc else WORDS)
     if not over_rpc and kind not in ROWS:
-        assert found == Told()
+        assert found == Wording()
     else:
         assert found.text
         assert "{" not in found.text
@@ -159,9 +159,9 @@ def test_what_the_queue_says(code, text):
 
 
 def test_what_has_no_row_keeps_its_words():
-    assert error_text(ServeError(Code.MODEL_FAILED, "own"), ABOUT) == Told()
+    assert error_text(ServeError(Code.MODEL_FAILED, "own"), ABOUT) == Wording()
     endless = ServeError(Code.INVALID, "own", info=ErrorInfo.of(reasons.ENDLESS))
-    assert error_text(endless, ABOUT, RPC_WORDS) == Told()
+    assert error_text(endless, ABOUT, RPC_WORDS) == Wording()
 
 
 def test_every_code_has_a_status():
