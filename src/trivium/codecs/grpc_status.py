@@ -52,7 +52,7 @@ STATUS: Mapping[Code, int] = {
     Code.EXPIRED: DEADLINE_EXCEEDED,
 }
 
-_OF_HTTP = {
+OF_HTTP = {
     400: INVALID_ARGUMENT,
     401: UNAUTHENTICATED,
     403: PERMISSION_DENIED,
@@ -74,8 +74,8 @@ _MOST_BYTES = 4000
 
 def number_of(error: ServeError) -> int:
     """The number of an error's status; what a handler asked for goes first."""
-    if error.status is not None and error.status in _OF_HTTP:
-        return _OF_HTTP[error.status]
+    if error.status is not None and error.status in OF_HTTP:
+        return OF_HTTP[error.status]
     return STATUS[error.code]
 
 

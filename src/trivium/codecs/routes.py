@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import msgspec
 
 from trivium.codecs.path_segments import decoded
+from trivium.types import reasons
 from trivium.types.access import AccessScope, Endpoint
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import Head, Target
 
@@ -76,33 +78,29 @@ def _shown(path: str) -> str:
 
 
 class RouteRefusal(ServeError):
-    """Refuses a path (NOT_FOUND), or a method (METHOD) where those are there that `allow` lists. `say` makes its
-    sentence once somebody asks for it, and so for nobody who is not let in.
+    """Refuses a path, or a method where those are there that `allow` lists. `say` makes its sentence once somebody asks
+    for it, and so for nobody who is not let in; its reason says all that wires ask.
     """
 
     _message: str = ""
 
-    def __init__(self, code: Code, head: Head, allow: str, say: "Advice") -> None:
-        super().__init__(code, "")
-        self.head = head
-        self.allow = allow
+    def __init__(self, head: Head, allow: str, say: "Advice") -> None:
+        code, reason = (Code.METHOD, reasons.NO_METHOD) if allow else (Code.NOT_FOUND, reasons.NO_ROUTE)
+        super().__init__(code, "", info=ErrorInfo(reason, {"path": head.path, "allow": allow}))
+        self._head = head
+        self._allow = allow
         self._say = say
 
     @property
     def message(self) -> str:
         """Say what is wrong, and what there is."""
         if not self._message:
-            self._message = self._say(self.head, self.allow)
+            self._message = self._say(self._head, self._allow)
         return self._message
 
     @message.setter
     def message(self, text: str) -> None:
         self._message = text
-
-    @property
-    def fields(self) -> bytes:
-        """The header line that lists the methods; empty where the path itself is not there."""
-        return b"Allow: %b\r\n" % self.allow.encode() if self.allow else b""
 
     def __str__(self) -> str:
         return self.message
@@ -199,7 +197,7 @@ class RouteTree:
         reply = None if leaf is None else leaf.by_method.get(head.method, leaf.other)
         if reply is None:
             allow = "" if leaf is None else leaf.allow
-            raise RouteRefusal(Code.METHOD if allow else Code.NOT_FOUND, head, allow, self._say)
+            raise RouteRefusal(head, allow, self._say)
         if reply.target is not None:
             return reply.target
         if reply.is_odd or "%" in head.path:

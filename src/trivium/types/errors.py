@@ -87,6 +87,13 @@ class ConfigError(ServeError):
         self.findings = findings
 
 
+def with_facts(error: ServeError, **facts: object) -> ServeError:
+    """Return the same error with more facts about its request; those that it has go before."""
+    other = anew(error)
+    other.info = ErrorInfo(error.reason, {**facts, **error.metadata})
+    return other
+
+
 Raised = TypeVar("Raised", bound=BaseException)
 
 

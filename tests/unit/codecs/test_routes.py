@@ -2,6 +2,7 @@
 
 import pytest
 
+from trivium.codecs.error_table import allow_line
 from trivium.codecs.routes import HttpRoute, RouteRefusal, RouteTree, endpoints, prefixes, with_slash
 from trivium.types.access import AccessScope, Endpoint
 from trivium.types.errors import Code, ServeError, anew
@@ -80,9 +81,9 @@ def test_what_is_not_found_is_said_only_when_asked(request_line: str, code: Code
     with pytest.raises(RouteRefusal) as raised:
         TREE.find(Head(method, path, "", {}))
     error = anew(raised.value)
-    assert (error.code, error.allow, asked) == (code, allow, [])
+    assert (error.code, error.metadata["allow"], asked) == (code, allow, [])
     assert error.message == str(error) == f"no {path}; {allow}"
-    assert error.fields == (f"Allow: {allow}\r\n".encode() if allow else b"")
+    assert allow_line(error) == (f"Allow: {allow}\r\n".encode() if allow else b"")
     assert asked == [path]
 
 

@@ -7,7 +7,7 @@ that a client resets its call.
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from trivium.codecs.credentials import AUTHORIZATION
@@ -15,7 +15,9 @@ from trivium.config.options import ServerConfig
 from trivium.core.unread_answers import UnreadAnswers
 from trivium.frontends.access_log import AnswerLog
 from trivium.frontends.shares import Addresses, AddressUse, has_room
+from trivium.types import reasons
 from trivium.types.access import AccessScope
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import ALLOW_ALL, Authorizer, InferenceCore, RpcProtocol
 from trivium.types.listeners import Role
@@ -130,16 +132,6 @@ def grpc_limits(config: ServerConfig, role: Role = Role.INFERENCE) -> GrpcLimits
     )
 
 
-class NoSuchService(ServeError):
-    """No protocol serves what a call names."""
-
-    def __init__(self, method: str, services: Iterable[str]) -> None:
-        found = method[1:].rpartition("/")[0][:200]
-        super().__init__(
-            Code.UNSUPPORTED, f"There is no service {found!r} here; there are: {', '.join(sorted(services))}."
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class RpcMethod:
     """A method of a service: its kind, the right that it needs, and the protocol that understands its messages."""
@@ -228,11 +220,16 @@ class GrpcState:
 
     def protocol_of(self, method: str) -> RpcProtocol:
         """The protocol that serves the method of this path, "/package.Service/Method", else the fallback, which refuses
-        it; NoSuchService without either.
+        it. NO_SERVICE without either.
         """
         protocol = self.services.get(method[1:].rpartition("/")[0], self.fallback)
         if protocol is None:
-            raise NoSuchService(method, self.services)
+            found, services = method[1:].rpartition("/")[0][:200], ", ".join(sorted(self.services))
+            raise ServeError(
+                Code.UNSUPPORTED,
+                f"There is no service {found!r} here; there are: {services}.",
+                info=ErrorInfo.of(reasons.NO_SERVICE),
+            )
         return protocol
 
     def denied(self, scope: AccessScope, call: RpcCall) -> RpcAnswer | None:
@@ -251,11 +248,11 @@ class GrpcState:
 
     def refuse(self, call: RpcCall, error: Exception) -> RpcAnswer:
         """An error in the protocol's form. What is no ServeError is our own fault: logged, and INTERNAL."""
-        if isinstance(error, NoSuchService):
-            return RpcAnswer(code=UNIMPLEMENTED, details=error.message)
         if not isinstance(error, ServeError):
             _log.error("%s raised", call.method, exc_info=error)
             return LAST_RESORT
+        if error.reason == reasons.NO_SERVICE:
+            return RpcAnswer(code=UNIMPLEMENTED, details=error.message)
         try:
             return self.protocol_of(call.method).refuse(call, error)
         except Exception:

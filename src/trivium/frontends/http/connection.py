@@ -16,7 +16,7 @@ from trivium.frontends.http.reader import RequestReader
 from trivium.frontends.http.response import CLOSE, Outbox, whole
 from trivium.frontends.http.state import NEVER, RETRY_SECONDS, SWEEP_SECONDS, HttpState
 from trivium.frontends.limits import SMALL_BODY, HttpLimits
-from trivium.frontends.refusals import HttpRefusal, malformed, refusal_of
+from trivium.frontends.refusals import malformed, refusal_of
 from trivium.frontends.shares import AddressUse, has_room
 from trivium.frontends.turns import SLICE
 from trivium.types.errors import Code, ServeError, frameless
@@ -238,7 +238,7 @@ class HttpConnection(asyncio.BufferedProtocol):
                 self._close()
             case Phase.HEAD | Phase.BODY:
                 late = f"{self.phase.value} did not come in time; send it faster, or in smaller requests."
-                self._refuse(HttpRefusal(408, Code.EXPIRED, late))
+                self._refuse(ServeError(Code.EXPIRED, late, status=408))
                 self._advance()
             case Phase.UNSENT | Phase.CLOSING:
                 if self._outbox.has_progressed():
@@ -467,5 +467,7 @@ def _too_many(site: HttpState) -> bytes:
         f"{len(site.connections)} connections are open, and the limit is {limit}; when three quarters are open, "
         "one address may have a quarter. Try again later, or reuse connections."
     )
-    refusal = refusal_of(HttpRefusal(503, Code.QUEUE_FULL, text, retry_after=RETRY_SECONDS), site.fallback)
+    refusal = refusal_of(
+        ServeError(Code.QUEUE_FULL, text, retry_after=RETRY_SECONDS, status=503), site.fallback
+    )
     return b"".join(whole(refusal, site.limits.fields + CLOSE, False))

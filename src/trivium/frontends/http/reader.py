@@ -25,7 +25,7 @@ from trivium.frontends.http.request import (
 )
 from trivium.frontends.http.state import HttpState
 from trivium.frontends.limits import SMALL_BODY
-from trivium.frontends.refusals import HttpRefusal, malformed
+from trivium.frontends.refusals import malformed
 from trivium.frontends.timestamps import exchange_kind
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import ALLOW_ALL
@@ -395,24 +395,26 @@ class RequestReader:
 
     def _refuse_url(self) -> None:
         limit = self._site.limits.url_bytes
-        raise HttpRefusal(
-            414, Code.TOO_LARGE, f"the request target is longer than {limit} bytes; shorten it."
+        raise ServeError(
+            Code.TOO_LARGE, f"the request target is longer than {limit} bytes; shorten it.", status=414
         )
 
     def _refuse_bytes(self) -> None:
         limit = self._site.limits.header_bytes
-        raise HttpRefusal(
-            431, Code.TOO_LARGE, f"the header fields exceed {limit} bytes; send fewer or shorter ones."
+        raise ServeError(
+            Code.TOO_LARGE, f"the header fields exceed {limit} bytes; send fewer or shorter ones.", status=431
         )
 
     def _refuse_count(self) -> None:
         limit = self._site.limits.header_count
-        raise HttpRefusal(431, Code.TOO_LARGE, f"there are more than {limit} header fields; send fewer.")
+        raise ServeError(
+            Code.TOO_LARGE, f"there are more than {limit} header fields; send fewer.", status=431
+        )
 
 
 def _is_http11(version: str) -> bool:
     if version not in ("1.1", "1.0"):
-        raise HttpRefusal(505, Code.UNSUPPORTED, f"HTTP/{version} is not served here; speak HTTP/1.1.")
+        raise ServeError(Code.UNSUPPORTED, f"HTTP/{version} is not served here; speak HTTP/1.1.", status=505)
     return version == "1.1"
 
 

@@ -16,7 +16,7 @@ from trivium.codecs.credentials import AUTHORIZATION_HEADER, TWICE
 from trivium.frontends.held import Booking, nothing
 from trivium.frontends.http.state import HttpState
 from trivium.frontends.limits import SMALL_BODY
-from trivium.frontends.refusals import HttpRefusal, malformed
+from trivium.frontends.refusals import malformed
 from trivium.frontends.shares import AddressUse
 from trivium.types import reasons
 from trivium.types.access import AccessScope
@@ -53,7 +53,7 @@ def read_head(
     last: dict[bytes, bytes] | None = None,
 ) -> Head:
     """The head that protocols see; `headers` and `last` are not copied, and `names` are as they were spelt. Raises
-    HttpRefusal, after which the rest of the connection cannot be understood.
+    ServeError, after which the rest of the connection cannot be understood.
     """
     size: int | None = 0
     if b"transfer-encoding" in headers:
@@ -82,13 +82,15 @@ def is_framed_twice(headers: dict[bytes, bytes]) -> bool:
 
 
 def expects_continue(head: Head) -> bool:
-    """Does an HTTP/1.1 client wait for a 100 before it sends its body? HttpRefusal for other expectations."""
+    """Does an HTTP/1.1 client wait for a 100 before it sends its body? UNSUPPORTED for other expectations."""
     expectation = head.headers.get(b"expect")
     if expectation is None:
         return False
     if expectation.lower() != b"100-continue":
         found = expectation[:80].decode("latin-1")
-        raise HttpRefusal(417, Code.UNSUPPORTED, f"Expect: {found} cannot be met; only 100-continue can.")
+        raise ServeError(
+            Code.UNSUPPORTED, f"Expect: {found} cannot be met; only 100-continue can.", status=417
+        )
     return head.content_length != 0
 
 
@@ -97,8 +99,10 @@ def _check_coding(coding: bytes, is_http11: bool) -> None:
         raise malformed("Transfer-Encoding came in HTTP/1.0, which has none (RFC 9112, section 6.1).")
     if coding.lower() != b"chunked":
         found = coding[:80].decode("latin-1")
-        raise HttpRefusal(
-            501, Code.UNSUPPORTED, f"Transfer-Encoding {found!r} is not served; send `chunked` or a length."
+        raise ServeError(
+            Code.UNSUPPORTED,
+            f"Transfer-Encoding {found!r} is not served; send `chunked` or a length.",
+            status=501,
         )
 
 
@@ -254,9 +258,9 @@ def take_in(site: HttpState, use: AddressUse, target: Target, size: int | None) 
     return RequestBody(site, use, target, size)
 
 
-def _too_large(found: str, limit: int) -> HttpRefusal:
+def _too_large(found: str, limit: int) -> ServeError:
     text = f"the body {found}; the limit here is {limit} bytes. Send less."
-    return HttpRefusal(413, Code.TOO_LARGE, text, info=ErrorInfo.of(reasons.BODY_SIZE, most=limit))
+    return ServeError(Code.TOO_LARGE, text, info=ErrorInfo.of(reasons.BODY_SIZE, most=limit), status=413)
 
 
 class Request(Struct, eq=False):
@@ -343,7 +347,9 @@ class Request(Struct, eq=False):
         if self.target.takes_body:
             self.intake = take_in(self._site, self._use, self.target, size)
         elif size is None or size > SMALL_BODY:
-            raise HttpRefusal(413, Code.TOO_LARGE, "nothing here takes a body; send the request without.")
+            raise ServeError(
+                Code.TOO_LARGE, "nothing here takes a body; send the request without.", status=413
+            )
 
     def _is_small_and_comes(self) -> bool:
         size = self.head.content_length

@@ -18,7 +18,6 @@ from trivium.frontends.access_log import AnswerLog
 from trivium.frontends.http.departures import Departure, departure_of
 from trivium.frontends.limits import SMALL_BODY, HttpLimits
 from trivium.frontends.pages import PageRule
-from trivium.frontends.refusals import HttpRefusal
 from trivium.frontends.shares import Addresses, AddressUse, has_room
 from trivium.frontends.turns import Offload, TurnQueue
 from trivium.types.errors import Code, ServeError
@@ -139,13 +138,13 @@ class HttpState:
         """
         limits = self.limits
         if not has_room(limits.total_body_bytes, self.held_bytes, use.held_bytes, size, limits.body_bytes):
-            raise HttpRefusal(
-                503,
+            raise ServeError(
                 Code.QUEUE_FULL,
                 f"request bodies of {self.held_bytes} bytes are held, {use.held_bytes} of them from this address, and "
                 f"{size} more would exceed the limit of {limits.total_body_bytes}, or the address's share of it; try "
                 "again later.",
                 retry_after=RETRY_SECONDS,
+                status=503,
             )
         self.held_bytes += size
         use.held_bytes += size

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 import msgspec
 
+from trivium.codecs.error_table import OWN_ROWS, ErrorRow, ErrorTable, allow_line
 from trivium.codecs.error_texts import wire_text
 from trivium.codecs.exposition import CONTENT_TYPE, ExposedMetric, custom, sample_names, text
 from trivium.codecs.header_text import JSON
 from trivium.codecs.path_segments import quoted
-from trivium.codecs.routes import HttpRoute, RouteRefusal, RouteTree, endpoints, prefixes, with_slash
+from trivium.codecs.routes import HttpRoute, RouteTree, endpoints, prefixes, with_slash
 from trivium.types.access import AccessScope, Endpoint
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Encoder, WireProtocol
@@ -29,29 +30,14 @@ _ROWS = tuple(with_slash([HttpRoute("GET", "/metrics", "metrics", AccessScope.OB
 ROUTES: Mapping[Role, Sequence[str]] = {Role.METRICS: prefixes(_ROWS)}
 ENDPOINTS: Sequence[Endpoint] = endpoints(_ROWS)
 
-STATUS: Mapping[Code, int] = {
-    Code.INVALID: 400,
-    Code.NOT_FOUND: 404,
-    Code.UNAUTHENTICATED: 401,
-    Code.FORBIDDEN: 403,
-    Code.METHOD: 405,
-    Code.CONFLICT: 409,
-    Code.TOO_LARGE: 413,
-    Code.UNSUPPORTED_MEDIA: 415,
-    Code.CANCELLED: 499,  # nobody reads it: the client left
-    Code.INTERNAL: 500,
-    Code.MODEL_FAILED: 500,
-    Code.UNKNOWN: 500,
-    Code.LOAD_FAILED: 500,
-    Code.WORKER_DIED: 500,
-    Code.OUT_OF_MEMORY: 500,
-    Code.UNSUPPORTED: 501,
-    Code.NOT_READY: 503,
-    Code.QUEUE_FULL: 503,
-    Code.EXPIRED: 503,
-    Code.DRAINING: 503,
-}
-"""Code -> status."""
+TABLE = ErrorTable(
+    {
+        **OWN_ROWS,
+        Code.LOAD_FAILED: ErrorRow(500),
+        Code.OUT_OF_MEMORY: ErrorRow(500),
+        Code.EXPIRED: ErrorRow(503),
+    }
+)
 
 _TEXT = f"Content-Type: {CONTENT_TYPE}\r\n".encode()
 
@@ -139,9 +125,10 @@ def families(report: MetricsReport, which: MetricsOptions) -> Iterator[ExposedMe
 
 
 def _refusal(error: ServeError) -> HttpAnswer:
-    fields = JSON + error.fields if isinstance(error, RouteRefusal) else JSON
     body = msgspec.json.encode({"error": wire_text(error.message)})
-    return HttpAnswer(error.status or STATUS[error.code], fields, (body,), len(body))
+    return HttpAnswer(
+        error.status or TABLE.wording(error).status, JSON + allow_line(error), (body,), len(body)
+    )
 
 
 def _advice(head: Head, allow: str) -> str:

@@ -12,8 +12,7 @@ from trivium.types.protocol_context import ProtocolContext
 from trivium.wires.v2.grpc_restricted import RpcRestrictions, parse_rpc_restrictions
 from trivium.wires.v2.original import V2Original
 from trivium.wires.v2.restricted import Restrictions, parse_restrictions
-from trivium.wires.v2.rpc_words import OWN_RPC_ERRORS, RpcErrorTranslator
-from trivium.wires.v2.words import OWN_ERRORS, ErrorTranslator
+from trivium.wires.v2.words import OWN_ERRORS, OWN_RPC_ERRORS, ErrorTranslator, RpcErrorTranslator
 
 EXTENSIONS = (
     "binary_tensor_data",

@@ -8,12 +8,11 @@ import msgspec
 
 from trivium.codecs.compression import CODINGS, LEAST_BYTES, MOST_BYTES, deflate
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code
+from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Encoder
 from trivium.types.operations import ResponsePart
 from trivium.types.wire import CostlyAnswer, HttpAnswer, costly
 from trivium.wires.v2 import request_reasons
-from trivium.wires.v2.errors import WireRefusal
 
 
 def coding_of(field: bytes) -> str:
@@ -22,12 +21,11 @@ def coding_of(field: bytes) -> str:
     if name in ("", "identity"):
         return ""
     if name not in CODINGS:
-        raise WireRefusal(
+        raise ServeError(
             Code.UNSUPPORTED_MEDIA,
             f"The body has Content-Encoding {field[:40].decode('latin-1')!r}; served are {', '.join(CODINGS)} and "
             "none. Send it so.",
-            b"Accept-Encoding: gzip, deflate\r\n",
-            ErrorInfo.of(request_reasons.NO_CODING),
+            info=ErrorInfo.of(request_reasons.NO_CODING),
         )
     return name
 

@@ -1,72 +1,32 @@
-"""Errors in this protocol: the one table from codes to statuses, and the body `{"error": text}`.
+"""Errors in this protocol: our own statuses, and the body `{"error": text}`.
 
-Source: the Open Inference Protocol v2's error object; the statuses are our own judgement by RFC 9110,
-section 15. Texts come with the errors and are not changed here, but for what no UTF-8 can hold.
+Source: the Open Inference Protocol v2's error object. Texts come with the errors and are not changed here, but for what
+no UTF-8 can hold.
 """
-
-from collections.abc import Mapping
-from math import ceil
 
 import msgspec
 
+from trivium.codecs.error_table import OWN_ROWS, ErrorRow, ErrorTable, Refusal, Wording, header_lines
 from trivium.codecs.error_texts import wire_text
 from trivium.codecs.header_text import JSON
-from trivium.codecs.routes import RouteRefusal
-from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import HttpAnswer
+from trivium.wires.v2 import request_reasons
 
-STATUS: Mapping[Code, int] = {
-    Code.INVALID: 400,
-    Code.NOT_FOUND: 404,
-    Code.UNAUTHENTICATED: 401,
-    Code.FORBIDDEN: 403,
-    Code.METHOD: 405,
-    Code.CONFLICT: 409,
-    Code.TOO_LARGE: 413,
-    Code.UNSUPPORTED_MEDIA: 415,
-    Code.CANCELLED: 499,  # nobody reads it: the client left. The number that access logs know
-    Code.MODEL_FAILED: 500,
-    Code.WORKER_DIED: 500,
-    Code.OUT_OF_MEMORY: 507,
-    Code.UNKNOWN: 500,
-    Code.INTERNAL: 500,
-    Code.UNSUPPORTED: 501,
-    Code.NOT_READY: 503,
-    Code.QUEUE_FULL: 503,
-    Code.DRAINING: 503,
-    Code.LOAD_FAILED: 503,
-    Code.EXPIRED: 504,
-}
+EVENTS = b"Content-Type: text/event-stream; charset=utf-8\r\nCache-Control: no-cache\r\n"
+"""Of an answer in events; and of an error that is told by one, even where it is the first."""
 
-_PLAIN_FIELDS = b"Content-Type: text/plain\r\n"
+TABLE = ErrorTable(
+    {
+        **OWN_ROWS,
+        request_reasons.NO_CODING: ErrorRow(415, fields=b"Accept-Encoding: gzip, deflate\r\n"),
+    }
+)
 
 
-class WireRefusal(ServeError):
-    """A refusal with header lines of its own in `fields`, each with its CRLF."""
-
-    def __init__(self, code: Code, message: str, fields: bytes, facts: ErrorInfo | None = None) -> None:
-        super().__init__(code, message, info=facts)
-        self.fields = fields
-
-
-class TranslatedError(ServeError):
-    """An error in another server's words, which is answered as it is: status, text, content type, reason phrase;
-    `as_event`, on a stream of events, as the first of them.
-    """
-
-    def __init__(
-        self,
-        status: int,
-        message: str,
-        is_plain: bool = False,
-        phrase: bytes | None = None,
-        retry_after: float | None = None,
-    ) -> None:
-        super().__init__(Code.INTERNAL, message, retry_after, status)
-        self.as_event = False
-        self.fields = _PLAIN_FIELDS if is_plain else JSON
-        self.phrase = phrase
+def in_words(wording: Wording, text: str, retry_after: float | None = None) -> Refusal:
+    """Return an error in another server's words, which is answered with that wording."""
+    return Refusal(Code.INTERNAL, text, wording, retry_after)
 
 
 def json_answer(status: int, body: bytes) -> HttpAnswer:
@@ -76,14 +36,10 @@ def json_answer(status: int, body: bytes) -> HttpAnswer:
 
 def refuse(error: ServeError) -> HttpAnswer:
     """The error's status, text and header lines; Retry-After in whole seconds, rounded up."""
-    fields = error.fields if isinstance(error, TranslatedError) else JSON
-    if error.retry_after is not None:
-        fields += b"Retry-After: %d\r\n" % ceil(error.retry_after)
-    if isinstance(error, WireRefusal | RouteRefusal):
-        fields += error.fields
+    told = TABLE.wording(error)
+    fields = told.content_type + header_lines(error) + told.fields
     body = error_text(error)
-    phrase = error.phrase if isinstance(error, TranslatedError) else None
-    return HttpAnswer(error.status or STATUS[error.code], fields, (body,), len(body), reason=phrase)
+    return HttpAnswer(error.status or told.status, fields, (body,), len(body), reason=told.phrase)
 
 
 def error_text(error: ServeError) -> bytes:

@@ -18,12 +18,10 @@ from trivium.types.operations import Infer, ResponsePart
 from trivium.types.payload import PayloadKind, Raw, RawForm, RawPart, Scalar, Tensor, Tensors
 from trivium.types.wire import NOTHING_YET, Body, HttpAnswer, Target
 from trivium.wires.v2 import request_reasons
-from trivium.wires.v2.errors import TranslatedError, error_text, json_answer, refuse
+from trivium.wires.v2.errors import EVENTS, TABLE, error_text, json_answer, refuse
 from trivium.wires.v2.parameters import check_scalar, read_parameters
 from trivium.wires.v2.routes import Verb
 from trivium.wires.v2.words import OWN_ERRORS, ErrorTranslator
-
-_EVENTS = b"Content-Type: text/event-stream; charset=utf-8\r\nCache-Control: no-cache\r\n"
 
 
 def decode_generate(target: Target, body: Body) -> Infer:
@@ -135,18 +133,18 @@ class GenerateStreamEncoder:
         if part.error is not None:
             return self._refusal(part.error)
         if part.payload is None:
-            return HttpAnswer(200, _EVENTS, (), 0, part.final)
+            return HttpAnswer(200, EVENTS, (), 0, part.final)
         event = b"data: %b\n\n" % _document(part, self._id)
-        return HttpAnswer(200, _EVENTS, (event,), len(event), part.final)
+        return HttpAnswer(200, EVENTS, (event,), len(event), part.final)
 
     def _refusal(self, error: ServeError) -> HttpAnswer:
         error = self._words.of_answer(error, Verb.GENERATE_STREAM, self._model, self._id)
-        as_event = isinstance(error, TranslatedError) and error.as_event
-        if not self._has_begun and not as_event:
+        told = TABLE.wording(error)
+        if not self._has_begun and told.content_type != EVENTS:
             return refuse(error)
         event = b"data: %b\n\n" % error_text(error)
-        status = 200 if self._has_begun else error.status or 200
-        return HttpAnswer(status, _EVENTS, (event,), len(event))
+        status = 200 if self._has_begun else told.status
+        return HttpAnswer(status, EVENTS, (event,), len(event))
 
 
 def _document(part: ResponsePart, request_id: str) -> bytes:

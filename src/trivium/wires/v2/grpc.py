@@ -32,17 +32,18 @@ from trivium.types.operations import (
 from trivium.types.protocol_context import ProtocolContext
 from trivium.types.wire import RpcAnswer, RpcCall, RpcKind
 from trivium.wires.v2 import grpc_documents as documents
+from trivium.wires.v2 import request_reasons
 from trivium.wires.v2.abilities import KServeOptions, make_options
 from trivium.wires.v2.grpc_control import Reading, readers
-from trivium.wires.v2.grpc_errors import StreamRefusal, refuse
+from trivium.wires.v2.grpc_errors import refuse
 from trivium.wires.v2.grpc_infer_answer import Layout, StreamEncoder, UnaryEncoder, refuse_in_stream
-from trivium.wires.v2.grpc_infer_request import decode_infer
-from trivium.wires.v2.grpc_restricted import WithoutKey, check_rpc_key
+from trivium.wires.v2.grpc_infer_request import decode_infer, of_request
+from trivium.wires.v2.grpc_restricted import check_rpc_key
 from trivium.wires.v2.large_messages import weight
 from trivium.wires.v2.original import ModelDocuments
 from trivium.wires.v2.parameters import RESERVED
-from trivium.wires.v2.rpc_words import OWN_RPC_ERRORS, RpcErrorTranslator
 from trivium.wires.v2.service_messages import Named, new, parse
+from trivium.wires.v2.words import OWN_RPC_ERRORS, RpcErrorTranslator
 
 SERVICE = "/inference.GRPCInferenceService/"
 INFER = SERVICE + "ModelInfer"
@@ -152,7 +153,7 @@ class KServeGrpc:
         return SCOPES.get(method, AccessScope.MANAGE)
 
     def admit(self, call: RpcCall) -> None:
-        """Raise WithoutKey for a restricted RPC whose key is missing in the metadata."""
+        """Raise FORBIDDEN for a restricted RPC whose key is missing in the metadata."""
         if self._abilities.restricted_rpcs:
             check_rpc_key(call, self._abilities.restricted_rpcs)
 
@@ -180,11 +181,14 @@ class KServeGrpc:
 
     def refuse(self, call: RpcCall, error: ServeError) -> RpcAnswer:
         """A status; of one request of a stream an error message, after which the stream goes on."""
-        request_id, model = "", ""
-        if isinstance(error, StreamRefusal):
-            request_id, model = error.request_id, error.model
+        facts = error.metadata
+        request_id, model = str(facts.get("request_id", "")), str(facts.get("request_model", ""))
         told = self._words.told(error, call.method.rpartition("/")[2], model, request_id)
-        if call.method != STREAM_INFER or _ends_stream(call) or isinstance(error, WithoutKey):
+        if (
+            call.method != STREAM_INFER
+            or _ends_stream(call)
+            or error.reason == request_reasons.RESTRICTED_API
+        ):
             return refuse(told)
         return refuse_in_stream(told, request_id)
 
@@ -205,7 +209,7 @@ def _forwarded(call: RpcCall, infer: Infer, pattern: re.Pattern[str]) -> Infer:
                     f"The metadata {name!r} cannot become a parameter: names that begin with {RESERVED!r} are "
                     "reserved. Call it otherwise.",
                 )
-                raise StreamRefusal(error, infer.id, infer.model)
+                raise of_request(error, infer.id, infer.model)
             found[name] = value.strip(" \t")  # as over HTTP, where blanks around a value are none of it
     if not found:
         return infer

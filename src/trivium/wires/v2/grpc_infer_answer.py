@@ -19,13 +19,13 @@ from trivium.types.payload import PackedTensor, Payload, Scalar, Tensor, Tensors
 from trivium.types.wire import RpcAnswer, costly_rpc
 from trivium.wires.v2.grpc_errors import refuse
 from trivium.wires.v2.placement import RegionSlice, write
-from trivium.wires.v2.rpc_words import OWN_RPC_ERRORS, RpcErrorTranslator
 from trivium.wires.v2.service_messages import (
     InferResponse,
     Parameter,
     new_infer_response,
     new_stream_response,
 )
+from trivium.wires.v2.words import OWN_RPC_ERRORS, RpcErrorTranslator
 
 FINAL = "triton_final_response"
 _MOST_INT64 = 2**63 - 1

@@ -14,12 +14,11 @@ from trivium.codecs import binary
 from trivium.codecs.shapes import element_count, shape_of
 from trivium.types.datatype import BY_NAME, DataType
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, with_facts
 from trivium.types.interfaces import RegionViews
 from trivium.types.operations import Infer, WantedOutput
 from trivium.types.payload import PayloadKind, Tensor, Tensors
 from trivium.wires.v2 import grpc_contents, request_reasons
-from trivium.wires.v2.grpc_errors import StreamRefusal
 from trivium.wires.v2.infer_header import InputHeader, InputParameters, OutputHeader, OutputParameters
 from trivium.wires.v2.large_messages import parse_large, weight
 from trivium.wires.v2.parameters import read_parameters
@@ -56,8 +55,8 @@ class GrpcInfer(msgspec.Struct, frozen=True, gc=False):
 
 
 def decode_infer(message: bytes, timeout: float | None, regions: RegionViews | None) -> GrpcInfer:
-    """The request in this message, to be answered within `timeout` seconds. INVALID and what `regions` raises; as a
-    StreamRefusal, once its id is known.
+    """The request in this message, to be answered within `timeout` seconds. INVALID and what `regions` raises; with the
+    facts of those, once its id is known.
     """
     if len(message) > _LARGE_BYTES and weight(message) > _LARGE_BYTES:
         request = parse_large(message)
@@ -66,7 +65,12 @@ def decode_infer(message: bytes, timeout: float | None, regions: RegionViews | N
     try:
         return _decoded(request, timeout, regions)
     except ServeError as error:
-        raise StreamRefusal(error, request.id, request.model_name) from error
+        raise of_request(error, request.id, request.model_name) from error
+
+
+def of_request(error: ServeError, request_id: str, model: str) -> ServeError:
+    """Return the refusal of a request that could be read far enough to know its id, by which a stream names it."""
+    return with_facts(error, request_id=request_id, request_model=model)
 
 
 def values_of(parameters: Mapping[str, Parameter]) -> dict[str, Any]:

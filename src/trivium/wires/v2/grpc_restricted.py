@@ -38,10 +38,6 @@ RpcRestrictions = Mapping[str, Key]
 """By method, as its whole path."""
 
 
-class WithoutKey(ServeError):
-    """A call that its client may not make; a stream ends with it."""
-
-
 def parse_rpc_restrictions(text: str) -> dict[str, Key]:
     """Read `--restricted-rpcs` as `restricted.parse_restrictions` does its text. INVALID likewise."""
     keys: dict[str, Key] = {}
@@ -53,10 +49,10 @@ def parse_rpc_restrictions(text: str) -> dict[str, Key]:
 
 
 def check_rpc_key(call: RpcCall, restrictions: RpcRestrictions) -> None:
-    """Nothing for a method that is open, or opened by this call; else WithoutKey."""
+    """Nothing for a method that is open, or opened by this call; else FORBIDDEN, and RESTRICTED_API."""
     key = restrictions.get(call.method)
     if key is not None and not key.opens(call):
-        raise WithoutKey(
+        raise ServeError(
             Code.FORBIDDEN,
             f"This RPC is restricted: send the metadata {key.header!r} with the value that this server was started "
             "with.",

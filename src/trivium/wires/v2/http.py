@@ -10,6 +10,7 @@ import msgspec
 
 from trivium.codecs import data_reasons
 from trivium.codecs.compression import Inflater, accepted
+from trivium.codecs.error_table import Refusal
 from trivium.codecs.routes import prefixes
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError, anew, frameless
@@ -156,9 +157,7 @@ class KServeHttp:
 
     def refuse(self, error: ServeError) -> HttpAnswer:
         """`{"error": text}` with the status of `errors.STATUS`, or of the words that are spoken."""
-        return errors.refuse(
-            error if isinstance(error, errors.TranslatedError) else self._words.of_head(error)
-        )
+        return errors.refuse(error if isinstance(error, Refusal) else self._words.of_head(error))
 
     def _unpacked(self, head: Head, body: Body) -> Body:
         """The body as it was before it was compressed. Its lease stays with the front end: nothing views it."""

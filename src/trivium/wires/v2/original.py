@@ -5,8 +5,7 @@ from typing import Protocol
 
 from trivium.types.errors import Code, ServeError
 from trivium.types.spec import ModelSpec
-from trivium.wires.v2.rpc_words import OWN_RPC_ERRORS, RpcErrorTranslator
-from trivium.wires.v2.words import OWN_ERRORS, ErrorTranslator
+from trivium.wires.v2.words import OWN_ERRORS, OWN_RPC_ERRORS, ErrorTranslator, RpcErrorTranslator
 
 
 class ModelDocuments(Protocol):

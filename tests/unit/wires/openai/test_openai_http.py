@@ -373,7 +373,7 @@ def test_a_handler_s_answer_goes_out_as_it_is():
 
 def test_the_error_object():
     for code in Code:
-        assert TABLE[code].status >= 400
+        assert TABLE.rows[code].status >= 400
     full = ServeError(Code.QUEUE_FULL, "full", retry_after=0.0)
     answer = PROTOCOL.refuse(full)
     assert (answer.status, b"Retry-After: 1\r\n" in answer.fields) == (429, True)

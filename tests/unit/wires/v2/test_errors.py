@@ -5,8 +5,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.harness.properties import examples
 
+from trivium.types import reasons
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
-from trivium.wires.v2.errors import WireRefusal, refuse
+from trivium.wires.v2 import request_reasons
+from trivium.wires.v2.errors import refuse
+
+
+def with_reason(code, reason, **facts):
+    return ServeError(code, "x", info=ErrorInfo.of(reason, **facts))
 
 
 @pytest.mark.parametrize(
@@ -16,7 +23,12 @@ from trivium.wires.v2.errors import WireRefusal, refuse
         (ServeError(Code.QUEUE_FULL, "x", 0.2), 503, b"Retry-After: 1\r\n"),
         (ServeError(Code.DRAINING, "x", 3.0), 503, b"Retry-After: 3\r\n"),
         (ServeError(Code.QUEUE_FULL, "x", 0.0), 503, b"Retry-After: 0\r\n"),
-        (WireRefusal(Code.METHOD, "x", b"Allow: GET\r\n"), 405, b"Allow: GET\r\n"),
+        (with_reason(Code.METHOD, reasons.NO_METHOD, allow="GET"), 405, b"Allow: GET\r\n"),
+        (
+            with_reason(Code.UNSUPPORTED_MEDIA, request_reasons.NO_CODING),
+            415,
+            b"Accept-Encoding: gzip, deflate\r\n",
+        ),
         (ServeError(Code.MODEL_FAILED, "x"), 500, b""),
         (ServeError(Code.EXPIRED, "x"), 504, b""),
     ],

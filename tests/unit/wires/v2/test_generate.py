@@ -114,7 +114,7 @@ def test_of_a_key_that_comes_twice_the_first_value_counts():
 def test_wrong_types_in_triton_s_words(body, text):
     with pytest.raises(ServeError) as caught:
         decode(body)
-    told = error_text(caught.value, False, {"model": "m", "id": ""})
+    told = error_text(caught.value, {"model": "m", "id": ""})
     assert told is not None
     assert told.text == text
 

@@ -44,7 +44,8 @@ from trivium.types.tracing import TraceChange, TraceSettings
 from trivium.types.wire import RpcAnswer, RpcCall, RpcKind
 from trivium.wires.v2 import request_reasons
 from trivium.wires.v2.grpc import HEALTH, SERVICE, KServeGrpc
-from trivium.wires.v2.grpc_errors import StreamRefusal, refuse
+from trivium.wires.v2.grpc_errors import refuse
+from trivium.wires.v2.grpc_infer_request import of_request
 
 SPEC = ModelSpec(
     name="m",
@@ -312,7 +313,7 @@ def test_what_a_handler_asked_for_goes_first() -> None:
 
 
 def test_a_refusal_keeps_its_request() -> None:
-    error = StreamRefusal(ServeError(Code.INVALID, "No."), "7")
+    error = of_request(ServeError(Code.INVALID, "No."), "7", "m")
     said = service_pb2.ModelStreamInferResponse.FromString(PROTOCOL.refuse(STREAM, error).message or b"")
     assert (said.error_message, said.infer_response.id) == ("No.", "7")
     assert PROTOCOL.refuse(UNARY, error) == RpcAnswer(code=3, details="No.")

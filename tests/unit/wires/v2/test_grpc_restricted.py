@@ -7,9 +7,10 @@ from tritonclient.grpc import service_pb2
 from trivium.codecs.grpc_status import PERMISSION_DENIED
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import RpcCall
+from trivium.wires.v2 import request_reasons
 from trivium.wires.v2.abilities import KServeOptions
 from trivium.wires.v2.grpc import HEALTH, INFER, SERVICE, STREAM_INFER, KServeGrpc
-from trivium.wires.v2.grpc_restricted import WithoutKey, check_rpc_key, parse_rpc_restrictions
+from trivium.wires.v2.grpc_restricted import check_rpc_key, parse_rpc_restrictions
 from trivium.wires.v2.restricted import Key
 
 ADMIN = Key("admin-key", "secret")
@@ -40,8 +41,9 @@ def test_what_is_no_rule(text: str) -> None:
 
 @pytest.mark.parametrize("metadata", [{}, {"admin-key": ""}, {"admin-key": "Secret"}, {"other": "secret"}])
 def test_who_has_no_key_is_refused(metadata: dict[str, str]) -> None:
-    with pytest.raises(WithoutKey) as caught:
+    with pytest.raises(ServeError) as caught:
         check_rpc_key(RpcCall(INFER, metadata), {INFER: ADMIN})
+    assert caught.value.reason == request_reasons.RESTRICTED_API
     assert "'admin-key'" in caught.value.message
     assert "secret" not in caught.value.message.lower()
 
@@ -56,7 +58,7 @@ def test_a_call_without_the_key_ends_with_a_status(method: str) -> None:
     protocol = KServeGrpc("s", "1", KServeOptions(restricted_rpcs=parse_rpc_restrictions(f"{GROUPS}:k=v")))
     call = RpcCall(method)
     for ask in (lambda: protocol.admit(call), lambda: protocol.decode(call, b"")):
-        with pytest.raises(WithoutKey) as caught:
+        with pytest.raises(ServeError) as caught:
             ask()
     said = protocol.refuse(call, caught.value)
     assert (said.code, said.message, said.final) == (PERMISSION_DENIED, None, True)

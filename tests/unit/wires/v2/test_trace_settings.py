@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trivium.servers.triton.words.texts import error_text
+from trivium.codecs import grpc_status
+from trivium.servers.triton.words.texts import RPC_WORDS, error_text
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import TraceReport
 from trivium.types.tracing import Detail, TraceChange, TraceSettings
@@ -63,53 +64,57 @@ def test_who_is_lenient_ignores_what_is_not_known(fields):
         assert refusal(fields, False).code is Code.INVALID
 
 
+NO_FILE = "trace file location can not be updated through network protocol"
+
+
 @pytest.mark.parametrize(
     ("fields", "code", "text", "rpc_text"),
     [
-        ({"trace_file": "x"}, "UNSUPPORTED", "trace file location can not be updated through network protocol", None),
-        ({"trace_file": None}, "UNSUPPORTED", "trace file location can not be updated through network protocol", None),
+        ({"trace_file": "x"}, "UNIMPLEMENTED", NO_FILE, None),
+        ({"trace_file": None}, "UNIMPLEMENTED", NO_FILE, None),
         ({"trace_rate": 5}, "INTERNAL", "attempt to access JSON non-string as string", ...),
         ({"trace_level": "OFF"}, "INTERNAL", "attempt to access JSON non-array as array", ...),
         ({"trace_level": [1]}, "INTERNAL", "attempt to access JSON non-string as string", ...),
-        ({"trace_rate": "x"}, "INVALID_ARG", "Unable to parse 'trace_rate', got: x", None),
-        ({"trace_count": ""}, "INVALID_ARG", "Unable to parse 'trace_count', got: ", None),
+        ({"trace_rate": "x"}, "INVALID_ARGUMENT", "Unable to parse 'trace_rate', got: x", None),
+        ({"trace_count": ""}, "INVALID_ARGUMENT", "Unable to parse 'trace_count', got: ", None),
         (
             {"log_frequency": "99999999999"},
-            "INVALID_ARG",
+            "INVALID_ARGUMENT",
             "Unable to parse 'log_frequency', value is out of range [ 0, 4294967295 ], got: 99999999999",
             None,
         ),
         (
             {"trace_count": "-99999999999"},
-            "INVALID_ARG",
+            "INVALID_ARGUMENT",
             "Unable to parse 'trace_count', value is out of range [ -1, 2147483647 ], got: -99999999999",
             None,
         ),
         (
             {"trace_count": "-5"},
-            "INVALID_ARG",
+            "INVALID_ARGUMENT",
             "Unable to parse 'trace_count'. Expecting value >= -1, got:-5",
             "Unable to parse 'trace_count'. Expecting value >= -1, got: -5",
         ),
         (
             {"trace_level": ["OFF", "TENSORS"]},
-            "INVALID_ARG",
+            "INVALID_ARGUMENT",
             "Expect only one trace level 'OFF' is specified",
             None,
         ),
     ],
 )  # fmt: skip
 def test_refusals_in_tritons_words(fields, code, text, rpc_text):
-    told = error_text(refusal(fields), False, {})
-    assert (told.code.name, told.text) == (code, text)
+    told = error_text(refusal(fields), {})
+    assert (told.status, told.text) == (getattr(grpc_status, code), text)
     if rpc_text is not ...:
         listed = {key: value if isinstance(value, list) else [str(value)] for key, value in fields.items()}
-        told = error_text(refusal(listed, True, read_rpc), True, {})
-        assert (told.code.name, told.text) == (code, rpc_text or text)
+        told = error_text(refusal(listed, True, read_rpc), {}, RPC_WORDS)
+        number = getattr(grpc_status, code)
+        assert (told.status, told.text) == (number, rpc_text or text)
 
 
 def test_several_values_over_grpc():
-    told = error_text(refusal({"trace_rate": ["1", "2"]}, True, read_rpc), True, {})
+    told = error_text(refusal({"trace_rate": ["1", "2"]}, True, read_rpc), {}, RPC_WORDS)
     assert told.text == "expect only 1 value for 'trace_rate'"
 
 

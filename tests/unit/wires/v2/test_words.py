@@ -18,11 +18,11 @@ from trivium.wires.v2.abilities import KServeOptions
 from trivium.wires.v2.errors import refuse
 from trivium.wires.v2.generate import GenerateEncoder, GenerateStreamEncoder
 from trivium.wires.v2.grpc import SERVICE, KServeGrpc
-from trivium.wires.v2.grpc_errors import StreamRefusal, status_of
+from trivium.wires.v2.grpc_errors import status_of
+from trivium.wires.v2.grpc_infer_request import of_request
 from trivium.wires.v2.http import KServeHttp
 from trivium.wires.v2.routes import Verb
-from trivium.wires.v2.rpc_words import OWN_RPC_ERRORS
-from trivium.wires.v2.words import OWN_ERRORS
+from trivium.wires.v2.words import OWN_ERRORS, OWN_RPC_ERRORS
 
 WORDS = TritonErrors()
 PROTOCOL = KServeHttp("triton", "2.51.0", KServeOptions(may_change=True, original=V2, as_original=True))
@@ -336,7 +336,7 @@ def test_over_grpc(error, method, told):
 
 def test_a_refusal_of_a_stream_names_model_and_request():
     protocol = KServeGrpc("triton", "2.51.0", KServeOptions(original=V2, as_original=True))
-    error = StreamRefusal(_error(Code.INVALID, request_reasons.NO_DATA, input="x"), "a", "m")
+    error = of_request(_error(Code.INVALID, request_reasons.NO_DATA, input="x"), "a", "m")
     answer = protocol.refuse(RpcCall(SERVICE + "ModelStreamInfer"), error)
     assert b"unable to find data for input tensor 'x' for model 'm' in request." in (answer.message or b"")
     assert answer.code == 0

@@ -7,14 +7,15 @@ that is missing is refused behind its answer, in the order of the original.
 from collections.abc import Mapping
 from typing import Any
 
+from trivium.codecs.error_table import said
 from trivium.codecs.error_texts import wire_text
 from trivium.codecs.path_segments import decoded
-from trivium.servers.djl.wire.errors import DjlRefusal, ExactText
+from trivium.servers.djl.wire.errors import ILLEGAL
 from trivium.servers.djl.wire.management import MOST_LISTED, Parameters, parameters_of
 from trivium.servers.djl.wire.management_answer import ManagementAnswer, ManagementEncoder, Write
 from trivium.servers.djl.wire.routes import DjlVerb
 from trivium.servers.djl.words import adapters
-from trivium.types.errors import Code, anew
+from trivium.types.errors import Code, ServeError, anew
 from trivium.types.operations import Broadcast, DescribeAll, ModelDescriptions, Operation, Remembered
 from trivium.types.payload import Raw
 from trivium.types.spec import StandingCall
@@ -103,7 +104,7 @@ def _changed(name: str, become: str) -> Write:
     return write
 
 
-def _refusing(error: DjlRefusal) -> Write:
+def _refusing(error: ServeError) -> Write:
     def write(answer: ManagementAnswer) -> tuple[int, object]:
         _calls(answer)
         raise anew(error)
@@ -125,10 +126,10 @@ def _described(name: str) -> Write:
         for call in _calls(answer):
             if call.topic == name:
                 return 200, _row(call)
-        raise DjlRefusal(
+        raise said(
             Code.NOT_FOUND,
             f"The adapter {wire_text(name)} has not been registered. GET the path without it lists those that have.",
-            exact=ExactText(f"The adapter {wire_text(name)} has not been registered"),
+            f"The adapter {wire_text(name)} has not been registered",
         )
 
     return write
@@ -138,17 +139,17 @@ def _calls(answer: ManagementAnswer) -> tuple[StandingCall, ...]:
     """Return the adapters of a model. Raises INVALID for one that takes none."""
     assert isinstance(answer, ModelDescriptions), answer
     if not answer.models:
-        raise DjlRefusal(
+        raise said(
             Code.NOT_READY,
             "The model is not ready: it is being loaded, or failed to. GET /models says which.",
         )
     model = next((one for one in answer.models if one.spec.version == one.default), answer.models[0])
     if adapters.REGISTER not in model.spec.functions:
-        raise DjlRefusal(
+        raise said(
             Code.INVALID,
             f"Model '{model.spec.name}' takes no adapters. Write option.enable_lora=true into its serving.properties, "
             f"and {', '.join(adapters.FUNCTIONS)} into its handler.",
-            exact=ExactText("LoRA is not enabled."),
+            "LoRA is not enabled.",
         )
     return model.standing
 
@@ -163,17 +164,17 @@ def _row(call: StandingCall) -> dict[str, Any]:
     }
 
 
-def _missing(name: str) -> DjlRefusal:
-    return DjlRefusal(
+def _missing(name: str) -> ServeError:
+    return said(
         Code.INVALID,
         f"The parameter {name} is missing; expected are name=NAME and src=FOLDER.",
-        exact=ExactText(f"The parameter {name} is required"),
+        f"The parameter {name} is required",
     )
 
 
-def _elsewhere(src: str) -> DjlRefusal:
-    return DjlRefusal(
+def _elsewhere(src: str) -> ServeError:
+    return said(
         Code.CONFLICT,
         f"src={wire_text(src[:200])} is no folder of this machine; expected is a path, also as file:. Download it.",
-        type_name="IllegalArgumentException",
+        reason=ILLEGAL,
     )

@@ -13,7 +13,7 @@ from trivium.codecs.generation import is_slow_to_tell
 from trivium.codecs.header_text import JSON, has_controls, is_name, reason_phrase, uncached_lines
 from trivium.codecs.json_documents import indented
 from trivium.servers.djl.wire.binary_answer import binary_body, unnamed
-from trivium.servers.djl.wire.errors import HANDLER_FAILED, DjlRefusal, chunk, of_generation, refuse
+from trivium.servers.djl.wire.errors import HANDLER_FAILED, chunk, of_generation, refuse
 from trivium.servers.djl.wire.generated_answer import LmiWriter, begin, piece_of
 from trivium.servers.djl.wire.meter import DjlMeter
 from trivium.servers.djl.wire.options import DjlOptions
@@ -61,7 +61,7 @@ class DjlInferEncoder:
         accept: str,
         content_type: str,
         options: DjlOptions,
-        unknown: DjlRefusal | None = None,
+        unknown: ServeError | None = None,
     ) -> None:
         self.unknown = unknown
         self._options = options

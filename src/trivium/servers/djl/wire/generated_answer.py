@@ -45,7 +45,7 @@ def begin(
     raw: Raw, parameters: Mapping[str, str], request_id: str, created: float
 ) -> tuple[Generate, LmiWriter]:
     """Read a body for a model that has these parameters; return what is asked for, and what writes its answer in the
-    form asked for. Raises an `LmiRefusal` that names the field.
+    form asked for. Raises a `Refusal` that names the field.
     """
     try:
         generate, form = read_request(raw, parameters)

@@ -9,10 +9,9 @@ from functools import partial
 
 import msgspec
 
-from trivium.codecs.routes import RouteRefusal
 from trivium.servers.djl.wire.adapters import VERBS, decode_adapters
 from trivium.servers.djl.wire.answer import DjlInferEncoder, DjlPingEncoder
-from trivium.servers.djl.wire.errors import DjlRefusal, exactly, no_method, no_route, refuse
+from trivium.servers.djl.wire.errors import AT_HEAD, refuse
 from trivium.servers.djl.wire.lazy import URL, lazily
 from trivium.servers.djl.wire.management import decode_management
 from trivium.servers.djl.wire.metrics import decode_metrics
@@ -30,7 +29,7 @@ from trivium.servers.djl.wire.routes import ENDPOINTS as ENDPOINTS
 from trivium.servers.djl.wire.routes import ROUTES as ROUTES
 from trivium.servers.djl.wire.routes import DjlVerb, tree_of
 from trivium.types.access import AccessScope
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, with_facts
 from trivium.types.interfaces import Encoder, WireProtocol
 from trivium.types.operations import Defer, Describe, List, Live, Operation
 from trivium.types.protocol_context import ProtocolContext
@@ -62,10 +61,8 @@ class DjlHttp:
             if target.scope is AccessScope.MANAGE and not self._options.may_change:
                 raise _not_from_here()
             return target
-        except RouteRefusal:
-            raise
         except ServeError as error:
-            raise self._known(error, self._id(head)) from error
+            raise with_facts(error, request_id=self._id(head)) from error
 
     def is_costly(self, head: Head, data: bytes | memoryview) -> bool:
         """Forms are searched for their fields; any other body is only viewed."""
@@ -101,19 +98,15 @@ class DjlHttp:
             infer = decode_infer(known, target, body, request_id, options.handler_override, encoder.read)
             operation, unknown = lazily(infer, options.lazy) if self._names_url(head) else (infer, None)
         except ServeError as error:
-            raise self._known(error, request_id) from error
+            raise with_facts(error, request_id=request_id) from error
         encoder.unknown = unknown
         return operation, encoder
 
     def refuse(self, error: ServeError) -> HttpAnswer:
         """The error's JSON with the status of `errors.TABLE`; the connection closes behind it."""
-        request_id = error.request_id if isinstance(error, DjlRefusal) else ""
-        if isinstance(error, RouteRefusal):
-            request_id = self._id(error.head)
-            error = no_method(error) if error.allow else no_route(error, request_id)
-        elif error.code is Code.NOT_FOUND and not (error.reason or isinstance(error, DjlRefusal)):
-            error = no_route(error, request_id)
-        return refuse(error, request_id or self._make_id(), self._options.exact)
+        request_id = str(error.metadata.get("request_id", ""))
+        verb = "" if request_id or error.reason else AT_HEAD
+        return refuse(error, request_id or self._make_id(), self._options.exact, verb)
 
     def _remembered(self, head: Head) -> DjlHead:
         """Read a head that may be repeated. It is kept, so that no other has its identity meanwhile."""
@@ -129,20 +122,6 @@ class DjlHttp:
 
     def _id(self, head: Head) -> str:
         return head.headers.get(self._options.request_id, b"").decode("latin-1") or self._make_id()
-
-    def _known(self, error: ServeError, request_id: str) -> DjlRefusal:
-        """Return the same refusal, under the id that its request came with."""
-        own = error if isinstance(error, DjlRefusal) else None
-        refusal = DjlRefusal(
-            error.code,
-            error.message,
-            own.fields if own else b"",
-            own.type_name if own else "",
-            request_id,
-            exactly(error),
-        )
-        refusal.status, refusal.retry_after = error.status, error.retry_after
-        return refusal
 
 
 def make(context: ProtocolContext) -> WireProtocol:

@@ -6,12 +6,12 @@ then the server's bounds on where models are fetched from.
 
 from collections.abc import Mapping
 
-from trivium.servers.djl.wire.errors import DjlRefusal, ExactText
+from trivium.codecs.error_table import said
 from trivium.servers.djl.wire.management import servable
 from trivium.servers.djl.wire.options import LazyRule
 from trivium.servers.djl.wire.request import named
 from trivium.servers.djl.words.model_urls import read_devices, read_url
-from trivium.types.errors import Code
+from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, InferLazily
 from trivium.types.payload import Raw
 from trivium.types.sources import ModelSource
@@ -20,7 +20,7 @@ URL, ENGINE, DEVICE = "model_url", "engine_name", "device"
 MOST_CHARACTERS = 2000
 
 
-def lazily(infer: Infer, rule: LazyRule | None) -> tuple[Infer | InferLazily, DjlRefusal | None]:
+def lazily(infer: Infer, rule: LazyRule | None) -> tuple[Infer | InferLazily, ServeError | None]:
     """Return the operation of a prediction, and what is answered if its model is not known; None for the usual words.
     INVALID or UNSUPPORTED for a URL that can be none of a model.
     """
@@ -50,28 +50,28 @@ def _source(infer: Infer, url: str, properties: Mapping[str, str]) -> ModelSourc
     )
 
 
-def _no_url(infer: Infer) -> DjlRefusal:
-    return DjlRefusal(
+def _no_url(infer: Infer) -> ServeError:
+    return said(
         Code.NOT_FOUND,
         f"There is no model {infer.model[:80]!r}, and the request says not by {URL} where it is registered from.",
-        exact=ExactText("Parameter model_url is required."),
+        "Parameter model_url is required.",
     )
 
 
-def _denied(infer: Infer, url: str) -> DjlRefusal:
-    return DjlRefusal(
+def _denied(infer: Infer, url: str) -> ServeError:
+    return said(
         Code.NOT_FOUND,
         f"There is no model {infer.model[:80]!r}, and {url[:200]!r} does not match model_url_pattern, which says what "
         "predictions may register.",
-        exact=ExactText(f"Permission denied: {url[:200]}"),
+        f"Permission denied: {url[:200]}",
     )
 
 
-def _not_here(infer: Infer) -> DjlRefusal:
+def _not_here(infer: Infer) -> ServeError:
     text = f"Model or workflow not found: {infer.model[:200]}"
-    return DjlRefusal(
+    return said(
         Code.NOT_FOUND,
         f"There is no model {infer.model[:80]!r}, and this server registers none for a prediction with {URL}: trivium "
         "djl-serving does, with model_url_pattern. Register it by POST /models.",
-        exact=ExactText(text),
+        text,
     )

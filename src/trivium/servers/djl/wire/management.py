@@ -7,11 +7,12 @@ Source: spec sheet `djl`, sections 5.1 and 5.3. What becomes of a wish the core 
 import logging
 from collections.abc import Collection, Mapping
 
+from trivium.codecs.error_table import SAID, said
 from trivium.codecs.error_texts import wire_text
 from trivium.codecs.flat_arguments import read_members, read_query
 from trivium.codecs.header_text import essence
 from trivium.servers.djl.wire import management_answer as answers
-from trivium.servers.djl.wire.errors import DjlRefusal, ExactText
+from trivium.servers.djl.wire.errors import ILLEGAL, NO_NUMBER
 from trivium.servers.djl.wire.management_answer import ManagementEncoder
 from trivium.servers.djl.wire.routes import DjlVerb
 from trivium.servers.djl.words.model_urls import LOCAL, DjlModelUrl, read_devices, read_url
@@ -113,11 +114,11 @@ class Parameters:
         digits = text.removeprefix("-")
         if digits.isascii() and digits.isdigit() and len(digits) <= 10 and abs(int(text)) <= _LARGEST:
             return int(text)
-        type_name = "" if status == 400 else "NumberFormatException"
-        raise DjlRefusal(
+        raise said(
             Code.INVALID,
             f"The parameter {name} is {text[:80]!r}; expected is a whole number, such as {name}={max(default, 1)}.",
-            exact=ExactText(f'For input string: "{text[:80]}"', type_name, status),
+            f'For input string: "{text[:80]}"',
+            SAID if status == 400 else NO_NUMBER,
         )
 
     def switch(self, name: str, default: bool) -> bool:
@@ -141,10 +142,10 @@ def _register(given: Parameters, is_workflow: bool) -> tuple[Register, answers.W
         words = (
             "Either parameter url or template is required." if is_workflow else "Parameter url is required."
         )
-        raise DjlRefusal(
+        raise said(
             Code.INVALID,
             "The parameter url is missing; expected is the URL of a model, such as url=file:///models/m.",
-            exact=ExactText(words),
+            words,
         )
     if template:
         source = _of_template(given, template)
@@ -168,17 +169,17 @@ def servable(url: DjlModelUrl) -> DjlModelUrl:
 def _of_template(given: Parameters, template: str) -> ModelSource:
     """Return the source of a definition that is there by name, with the request's parameters. INVALID for no such."""
     if template not in TEMPLATE_NAMES:
-        raise DjlRefusal(
+        raise said(
             Code.CONFLICT,
             f"There is no template {template[:80]!r} of a workflow; there is: {', '.join(TEMPLATE_NAMES)}.",
-            type_name="IllegalArgumentException",
-            exact=ExactText(f"The workflow template {wire_text(template[:80])} could not be found"),
+            f"The workflow template {wire_text(template[:80])} could not be found",
+            ILLEGAL,
         )
     values = {name: given.text(name) for name in TEMPLATE_PARAMETERS}
     for name, value in values.items():
         if not value:
             words = f"The parameter {name} is missing; the template {template} is filled with {', '.join(values)}."
-            raise DjlRefusal(Code.CONFLICT, words, type_name="IllegalArgumentException")
+            raise said(Code.CONFLICT, words, reason=ILLEGAL)
     values["base"] = read_url(values["model"]).model
     over = {name: SourceSetting(value, Origin("the request", name)) for name, value in values.items()}
     uri = str(TEMPLATES / f"{template}.json")

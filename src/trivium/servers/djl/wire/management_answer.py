@@ -11,9 +11,8 @@ from trivium.codecs.error_texts import wire_text
 from trivium.codecs.header_text import JSON, uncached_lines
 from trivium.codecs.json_documents import indented
 from trivium.servers.djl.wire.answer import health_of
-from trivium.servers.djl.wire.errors import DjlRefusal, ExactText, refuse
-from trivium.types import reasons
-from trivium.types.errors import ServeError, frameless, unwritable
+from trivium.servers.djl.wire.errors import DESCRIBES, MANAGES, refuse
+from trivium.types.errors import ServeError, unwritable
 from trivium.types.operations import (
     Answer,
     InstanceStatus,
@@ -31,7 +30,7 @@ from trivium.types.wire import HttpAnswer
 
 ManagementAnswer = Answer | Payload
 Write = Callable[[ManagementAnswer], tuple[int, object]]
-"""Makes status and document of an answer. Raises DjlRefusal for one that refuses what was asked."""
+"""Makes status and document of an answer. Raises ServeError for one that refuses what was asked."""
 
 _STATES = {VersionState.READY: "READY", VersionState.COLD: "READY", VersionState.FAILED: "FAILED"}
 _GONE = (VersionState.UNLOADED, VersionState.UNLOADING)
@@ -50,31 +49,20 @@ class ManagementEncoder:
     def encode(self, part: ResponsePart) -> HttpAnswer:
         """One whole answer."""
         if part.error is not None:
-            return refuse(self._worded(part.error), self._request_id, self._exact, manages=True)
+            return self._refused(part.error)
         try:
             answer = part.payload if part.answer is None else part.answer
             assert part.final, "management is answered by one part"
             assert answer is not None, "it holds something"
             status, document = self._write(answer)
             body = indented(document)
-        except DjlRefusal as error:
-            return refuse(frameless(error), self._request_id, self._exact, manages=True)
         except Exception as error:
-            return refuse(unwritable(error), self._request_id, self._exact, manages=True)
+            return self._refused(unwritable(error))
         return HttpAnswer(status, uncached_lines(self._request_id) + JSON, (body,), len(body))
 
-    def _worded(self, error: ServeError) -> ServeError:
-        """Return the error of a description with the text that the original has for those alone."""
-        if self._write is not described or error.reason not in (
-            reasons.UNKNOWN_MODEL,
-            reasons.UNKNOWN_VERSION,
-        ):
-            return error
-        version = error.metadata.get("version")
-        name = f"{error.metadata.get('model', '')}{f'/{version}' if version else ''}"
-        return DjlRefusal(
-            error.code, error.message, exact=ExactText(f"Workflow not found: {wire_text(name)}")
-        )
+    def _refused(self, error: ServeError) -> HttpAnswer:
+        verb = DESCRIBES if self._write is described else MANAGES
+        return refuse(error, self._request_id, self._exact, verb)
 
 
 def registered(name: str, waits: bool, is_workflow: bool) -> Write:

@@ -8,9 +8,10 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from trivium.codecs.error_table import said
 from trivium.codecs.exposition import CONTENT_TYPE, ExposedMetric, custom, text
 from trivium.codecs.header_text import uncached_lines
-from trivium.servers.djl.wire.errors import DjlRefusal, ExactText, refuse
+from trivium.servers.djl.wire.errors import MANAGES, refuse
 from trivium.servers.djl.wire.own_metrics import OwnMetrics
 from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.operations import CollectMetrics, ResponsePart
@@ -28,11 +29,11 @@ def decode_metrics(
 ) -> tuple[CollectMetrics, "DjlMetricsEncoder"]:
     """The operation of a request for metrics, of all or of those named. INVALID where they are not switched on."""
     if not is_on:
-        raise DjlRefusal(
+        raise said(
             Code.INVALID,
             "Metrics for Prometheus are not switched on here. Start the server with SERVING_PROMETHEUS=true or "
             "--djl-prometheus, or ask for /metrics.",
-            exact=ExactText("Prometheus is not enabled."),
+            "Prometheus is not enabled.",
         )
     try:
         pairs = parse_qsl(head.query, errors="strict", max_num_fields=_MOST_NAMES)
@@ -61,13 +62,13 @@ class DjlMetricsEncoder:
     def encode(self, part: ResponsePart) -> HttpAnswer:
         """One whole answer."""
         if part.error is not None:
-            return refuse(part.error, self._request_id, self._exact, manages=True)
+            return refuse(part.error, self._request_id, self._exact, MANAGES)
         try:
             assert part.final, "metrics are answered by one part"
             assert isinstance(part.answer, MetricsReport), part.answer
             body = text(self._chosen(part.answer))
         except Exception as error:
-            return refuse(unwritable(error), self._request_id, self._exact, manages=True)
+            return refuse(unwritable(error), self._request_id, self._exact, MANAGES)
         return HttpAnswer(200, uncached_lines(self._request_id) + _TEXT, (body,), len(body))
 
     def _chosen(self, report: MetricsReport) -> Iterator[ExposedMetric]:

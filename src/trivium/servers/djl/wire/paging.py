@@ -8,9 +8,10 @@ import re
 from collections.abc import Mapping
 
 from trivium.codecs.conversion import is_slow_to_write
+from trivium.codecs.error_table import said
 from trivium.codecs.header_text import uncached_lines
 from trivium.servers.djl.wire.answer import DjlInferEncoder
-from trivium.servers.djl.wire.errors import DjlRefusal, ExactText, of_generation, refuse
+from trivium.servers.djl.wire.errors import of_generation, refuse
 from trivium.servers.djl.wire.generated_answer import LmiWriter, begin, piece_of
 from trivium.servers.djl.wire.options import DjlOptions
 from trivium.types import reasons
@@ -39,10 +40,10 @@ def read_fetch(head: Head) -> Fetch | None:
     text = value.strip().decode("latin-1")
     token, index = text[:_TOKEN_CHARACTERS], text[_TOKEN_CHARACTERS:]
     if not _TOKEN_FORM.fullmatch(token) or not _is_number(index or "0"):
-        raise DjlRefusal(
+        raise said(
             Code.INVALID,
             f"The header x-starting-token is {text[:80]!r}; expected is what x-next-token said.",
-            exact=ExactText(f"Invalid x-starting-token: {text[:80]}"),
+            f"Invalid x-starting-token: {text[:80]}",
         )
     most = head.headers.get(_MOST, b"").strip().decode("latin-1")
     if most and not _is_number(most):
@@ -134,8 +135,7 @@ class DjlFetchEncoder:
             error = part.error or ServeError(Code.INTERNAL, "The server gave no parts. Report it.")
             if error.reason == reasons.UNKNOWN_TOKEN:
                 asked = f"{self._fetch.token}{self._fetch.first or ''}"
-                exact = ExactText(f"Invalid x-starting-token: {asked}")
-                error = DjlRefusal(Code.INVALID, error.message, exact=exact)
+                error = said(Code.INVALID, error.message, f"Invalid x-starting-token: {asked}")
             return refuse(error, self._request_id, self._options.exact)
         fetched = part.answer
         if any(is_slow_to_write(each.payload) for each in fetched.parts):

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
 from trivium.codecs import forms
+from trivium.codecs.error_table import said
 from trivium.codecs.header_text import essence
-from trivium.servers.djl.wire.errors import DjlRefusal, ExactText
 from trivium.types.errors import Code, ServeError
 from trivium.types.generation import Generate
 from trivium.types.operations import PREDICT, Infer
@@ -82,11 +82,11 @@ def decode_infer(
     for a model that generates.
     """
     if known.handler and not may_name_handler:
-        raise DjlRefusal(
+        raise said(
             Code.INVALID,
             "The request has a header, or custom attribute, named handler. Which function answers is the model's to "
             "say (option.handler); send the request without it, or start the server with --djl-handler-override.",
-            exact=ExactText("The handler can't be overridden in a request"),
+            "The handler can't be overridden in a request",
         )
     properties, query, content_type = known.properties, known.query, known.content_type
     parts = forms.parts(content_type, body.data) if known.is_form else (RawPart(body.data, content_type),)

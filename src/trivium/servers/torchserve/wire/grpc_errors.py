@@ -75,20 +75,7 @@ def number_of(status: int) -> int:
     return grpc_status.FAILED_PRECONDITION if 400 <= status < 500 else grpc_status.INTERNAL
 
 
-_NUMBERS: Mapping[int, int] = {
-    400: grpc_status.INVALID_ARGUMENT,
-    401: grpc_status.UNAUTHENTICATED,
-    403: grpc_status.PERMISSION_DENIED,
-    404: grpc_status.NOT_FOUND,
-    409: grpc_status.ABORTED,
-    413: grpc_status.RESOURCE_EXHAUSTED,
-    416: grpc_status.OUT_OF_RANGE,
-    429: grpc_status.RESOURCE_EXHAUSTED,
-    499: grpc_status.CANCELLED,
-    501: grpc_status.UNIMPLEMENTED,
-    503: grpc_status.UNAVAILABLE,
-    504: grpc_status.DEADLINE_EXCEEDED,
-}
+_NUMBERS = {**grpc_status.OF_HTTP, 416: grpc_status.OUT_OF_RANGE, 507: grpc_status.INTERNAL}
 
 
 def _ended(code: int, message: str, class_name: str) -> RpcAnswer:

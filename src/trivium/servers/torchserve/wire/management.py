@@ -12,7 +12,6 @@ from trivium.codecs.error_texts import wire_text
 from trivium.codecs.flat_arguments import read_members, read_query
 from trivium.codecs.header_text import essence
 from trivium.servers.torchserve.wire import management_answer as answers
-from trivium.servers.torchserve.wire.errors import ErrorRow, ExactRefusal
 from trivium.servers.torchserve.wire.management_errors import (
     Act,
     Wish,
@@ -217,10 +216,8 @@ def scale(
             f"max_worker is {top} and min_worker {least}. Give a greatest number that is not below the least.",
         )
     if least < 0:
-        raise ExactRefusal(
-            Code.INVALID,
-            f"min_worker is {least}; a model has no fewer workers than 0, with which it serves nothing.",
-            ErrorRow(400, "BadRequestException"),
+        raise invalid(
+            "", f"min_worker is {least}; a model has no fewer workers than 0, with which it serves nothing."
         )
     operation = Scale(model, least, top, version, wait=waits)
     return ManagementRequest(operation, wish, answers.scaled(model, version, least, waits))

@@ -4,23 +4,18 @@ Source: spec sheet `torchserve`, sections 0, 5 and 7, and what 0.12.0 answers. B
 sentence, unless a profile wants that text alone.
 """
 
-from enum import Enum
+from enum import StrEnum
 
 import msgspec
 
+from trivium.codecs.error_table import SAID, ErrorRow, ErrorTable, Refusal, Wording, written
 from trivium.codecs.error_texts import wire_text
-from trivium.servers.torchserve.wire.errors import METHOD, TABLE, ErrorRow, ExactRefusal
-from trivium.servers.torchserve.words.model_urls import UrlRefused
+from trivium.servers.torchserve.wire.errors import FAILED_TO_LOAD, METHOD, METHOD_TEXT, NOT_THERE, case_of
 from trivium.types import reasons
 from trivium.types.errors import Code, ConfigError, ServeError
-from trivium.types.state import VersionState
-
-_FAILED, _NOT_FOUND = "InternalServerException", "ModelNotFoundException"
-_OPENING = (Code.LOAD_FAILED, Code.WORKER_DIED, Code.EXPIRED, Code.MODEL_FAILED, Code.NOT_READY)
-"""What is said of workers that do not start."""
 
 
-class Act(Enum):
+class Act(StrEnum):
     """Says what is done to a model."""
 
     REGISTER = "register"
@@ -41,101 +36,110 @@ class Wish(msgspec.Struct, frozen=True):
     is_remote: bool = False
 
 
+_FETCH, _INVALID_MODEL = "fetch", "invalid model"
+_STARTING, _NO_MEMORY = "starting", "no memory"
+"""Cases of what is done: see `_verb`."""
+
+_OPENING = (Code.LOAD_FAILED, Code.WORKER_DIED, Code.EXPIRED, Code.MODEL_FAILED, Code.NOT_READY)
+"""What is said of workers that do not start."""
+
+_NOT_FOUND = "ModelNotFoundException"
+_NO_VERSION = "ModelVersionNotFoundException"
+_FAILED = "InternalServerException"
+_UNSTARTED = "Failed to start workers for model {model} version: {version_or_none}"
+_NOT_STARTED, _NO_ROOM = ErrorRow(500, _FAILED, _UNSTARTED), ErrorRow(507, _FAILED, _UNSTARTED)
+_NOT_FETCHED = ErrorRow(400, "DownloadArchiveException", "Failed to download archive from: {url}")
+_NO_WORKER = ErrorRow(
+    503,
+    "ServiceUnavailableException",
+    'Model "{asked}" has no worker to serve describe request. Please use scale workers API to add workers.',
+)
+TABLE = ErrorTable(
+    {
+        SAID: ErrorRow(404, _NOT_FOUND, "{words}"),
+        reasons.UNKNOWN_MODEL: NOT_THERE,
+        (reasons.NOT_SERVING, FAILED_TO_LOAD): NOT_THERE,
+        (reasons.UNKNOWN_VERSION, Act.SET_DEFAULT): ErrorRow(
+            404, _NO_VERSION, "Model version {asked_version} does not exist for model {asked}"
+        ),
+        reasons.UNKNOWN_VERSION: ErrorRow(
+            404, _NO_VERSION, "Model version: {asked_version} does not exist for model: {asked}"
+        ),
+        reasons.REGISTERED_TWICE: ErrorRow(
+            409, "ConflictStatusException", "Model version {version} is already registered for model {model}"
+        ),
+        reasons.DEFAULT_VERSION: ErrorRow(
+            403, "InvalidModelVersionException", "Cannot remove default version for model {asked}"
+        ),
+        reasons.NOT_BY_CLIENTS: METHOD,
+        (reasons.NOT_LOADED, _STARTING): _NOT_STARTED,
+        (reasons.NOT_LOADED, _NO_MEMORY): _NO_ROOM,
+        (Code.OUT_OF_MEMORY, _NO_MEMORY): _NO_ROOM,
+        **{(code, verb): _NOT_STARTED for code in _OPENING for verb in (_STARTING, Act.REGISTER, Act.SCALE)},
+        (Code.NOT_FOUND, Act.REGISTER): ErrorRow(404, _NOT_FOUND, "Model not found at: {url}"),
+        **{(code, _FETCH): _NOT_FETCHED for code in Code if code is not Code.DRAINING},
+        (Code.FORBIDDEN, _FETCH): ErrorRow(
+            404, _NOT_FOUND, "Given URL {url} does not match any allowed URL(s)"
+        ),
+        (Code.LOAD_FAILED, _INVALID_MODEL): ErrorRow(400, "InvalidModelException"),
+        (Code.NOT_READY, Act.DESCRIBE): _NO_WORKER,
+        (Code.QUEUE_FULL, Act.DESCRIBE): _NO_WORKER,
+    }
+)
+
+
 def worded(error: ServeError, wish: Wish) -> ServeError:
-    """Return the error with the row that the original has for it; as it is, where it has none."""
-    if isinstance(error, ExactRefusal):
+    """Return the error with what the original says of it; as it is, where it says nothing."""
+    if isinstance(error, Refusal):
         return error
-    row = _by_reason(error, wish) or _by_act(error, wish)
-    return error if row is None else ExactRefusal(error.code, error.message, row)
+    row = TABLE.find(error, _verb(error, wish))
+    if not row.status:
+        return error
+    version = error.metadata.get("version", wish.version)
+    about = {
+        "asked": wish.model,
+        "asked_version": wish.version,
+        "model": wish.model,
+        "version": wish.version,
+        "version_or_none": version or None,
+        "url": wish.url,
+    }
+    return Refusal(error.code, error.message, written(row, error, about))
 
 
-def _by_reason(error: ServeError, wish: Wish) -> ErrorRow | None:
-    model, version = wish.model, wish.version
-    if isinstance(error, UrlRefused):
-        return ErrorRow(404, _NOT_FOUND, error.text)
-    match error.reason:
-        case reasons.UNKNOWN_MODEL:
-            return ErrorRow(404, _NOT_FOUND, f"Model not found: {model}")
-        case reasons.UNKNOWN_VERSION if wish.act is Act.SET_DEFAULT:
-            text = f"Model version {version} does not exist for model {model}"
-            return ErrorRow(404, "ModelVersionNotFoundException", text)
-        case reasons.UNKNOWN_VERSION:
-            text = f"Model version: {version} does not exist for model: {model}"
-            return ErrorRow(404, "ModelVersionNotFoundException", text)
-        case reasons.REGISTERED_TWICE:
-            name, number = _named(error, wish)
-            text = f"Model version {number} is already registered for model {name}"
-            return ErrorRow(409, "ConflictStatusException", text)
-        case reasons.DEFAULT_VERSION:
-            text = f"Cannot remove default version for model {model}"
-            return ErrorRow(403, "InvalidModelVersionException", text)
-        case reasons.NOT_BY_CLIENTS:
-            return METHOD
-        case reasons.NOT_SERVING if error.metadata.get("state") == VersionState.FAILED.value:
-            return ErrorRow(404, _NOT_FOUND, f"Model not found: {model}")
-    return None
-
-
-def _by_act(error: ServeError, wish: Wish) -> ErrorRow | None:
-    code = error.code
-    if wish.act is Act.REGISTER:
-        return _of_registration(error, wish)
-    if wish.act is Act.SCALE and code in (*_OPENING, Code.OUT_OF_MEMORY):
-        return _not_started(error, wish)
-    if wish.act is Act.DESCRIBE and code in (Code.NOT_READY, Code.QUEUE_FULL):
-        text = (
-            f'Model "{wish.model}" has no worker to serve describe request. Please use scale workers API to add '
-            "workers."
-        )
-        return ErrorRow(503, "ServiceUnavailableException", text)
-    return None
-
-
-def _of_registration(error: ServeError, wish: Wish) -> ErrorRow | None:
-    code = error.code
-    if error.reason == reasons.NOT_LOADED or code in (Code.OUT_OF_MEMORY, Code.WORKER_DIED):
-        return _not_started(error, wish)
+def _verb(error: ServeError, wish: Wish) -> str:
+    """Return what is done to a model, or which case of it the error is."""
+    case, code = case_of(error), error.code
+    if case:
+        return case
+    if code is Code.OUT_OF_MEMORY and wish.act in (Act.REGISTER, Act.SCALE):
+        return _NO_MEMORY
+    if wish.act is not Act.REGISTER:
+        return wish.act
+    if error.reason == reasons.NOT_LOADED or code is Code.WORKER_DIED:
+        return _STARTING
     if isinstance(error, ConfigError):
-        return ErrorRow(400, "InvalidModelException")
-    if wish.is_remote and code is Code.FORBIDDEN:
-        text = f"Given URL {wish.url} does not match any allowed URL(s)"
-        return ErrorRow(404, _NOT_FOUND, text)
-    if wish.is_remote and code is not Code.DRAINING:
-        return ErrorRow(400, "DownloadArchiveException", f"Failed to download archive from: {wish.url}")
-    if code is Code.NOT_FOUND:
-        return ErrorRow(404, _NOT_FOUND, f"Model not found at: {wish.url}")
-    return _not_started(error, wish) if code in _OPENING else None
+        return _INVALID_MODEL
+    return _FETCH if wish.is_remote else Act.REGISTER
 
 
-def _not_started(error: ServeError, wish: Wish) -> ErrorRow:
-    name, version = _named(error, wish)
-    status = 507 if error.code is Code.OUT_OF_MEMORY else 500
-    return ErrorRow(status, _FAILED, f"Failed to start workers for model {name} version: {version or None}")
-
-
-def _named(error: ServeError, wish: Wish) -> tuple[str, str]:
-    """Return the model and the version that an error is about."""
-    told = error.metadata
-    return str(told.get("model", wish.model)), str(told.get("version", wish.version))
-
-
-def missing(name: str, message: str) -> ExactRefusal:
+def missing(name: str, message: str) -> Refusal:
     """Return the refusal of a request without a parameter that it needs."""
     return invalid(f"Parameter {name} is required.", message)
 
 
-def invalid(text: str, message: str) -> ExactRefusal:
-    """Return the refusal of a request with a parameter that cannot be; `text` is the original's."""
-    return ExactRefusal(Code.INVALID, message, ErrorRow(400, TABLE[Code.INVALID].type_name, wire_text(text)))
+def invalid(text: str, message: str) -> Refusal:
+    """Return the refusal of a request with a parameter that cannot be; `text` is the original's, if it has one."""
+    return Refusal(Code.INVALID, message, Wording(400, "BadRequestException", wire_text(text)))
 
 
-def model_api_off() -> ExactRefusal:
+def model_api_off() -> Refusal:
     """Return the refusal of a registration where there are none."""
-    return ExactRefusal(
+    return Refusal(
         Code.METHOD,
         "Models are not registered and unregistered by clients here: the model API is off. Start the server with "
         "--enable-model-api, or without --torchserve-no-model-api.",
-        METHOD,
+        Wording(405, METHOD.type_name, METHOD_TEXT),
     )
 
 

@@ -10,9 +10,10 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from trivium.codecs.error_table import Refusal, Wording
 from trivium.codecs.path_segments import decoded, quoted
 from trivium.codecs.routes import ANY, HttpRoute, endpoints, prefixes, with_slash
-from trivium.servers.torchserve.wire.errors import TABLE, ErrorRow, ExactRefusal
+from trivium.servers.torchserve.wire.errors import NOT_THERE
 from trivium.types.access import AccessScope, Endpoint
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import Head, Target
@@ -131,8 +132,8 @@ def check_served(head: Head, target: Target) -> Target:
             "Workflows are not supported in this version. Call their models one after another.",
         )
     if target.verb is _NAMELESS:
-        row = ErrorRow(404, TABLE[Code.NOT_FOUND].type_name, "Model not found: ")
-        raise ExactRefusal(Code.NOT_FOUND, f"{quoted(head.path)} names no model.", row)
+        told = Wording(404, NOT_THERE.type_name, "Model not found: ")
+        raise Refusal(Code.NOT_FOUND, f"{quoted(head.path)} names no model.", told)
     if head.path.startswith("/invocations"):
         return msgspec.structs.replace(target, model=dict(arguments(head)).get("model_name", ""))
     return target

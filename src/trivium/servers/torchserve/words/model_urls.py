@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from urllib.parse import unquote
 
+from trivium.codecs.error_table import said
 from trivium.codecs.path_segments import decodings
 from trivium.types.errors import Code, ServeError
 
@@ -27,18 +28,16 @@ class ModelStore:
     allowed: tuple[re.Pattern[str], ...] = ()
 
     def place(self, url: str) -> str:
-        """Return the path or the URL that is to be registered. Raises UrlRefused."""
+        """Return the path or the URL that is to be registered. Raises NOT_FOUND."""
         if not url:
-            raise UrlRefused(
-                "empty url", "The parameter url is empty; give the name of a model in the store."
-            )
+            raise _refused("empty url", "The parameter url is empty; give the name of a model in the store.")
         _judge_text(url)
         if _URL.match(url):
             return self._elsewhere(url)
         if _S3.match(url):
             return url  # the fetchers' own list says which may be fetched
         if not self.folder:
-            raise UrlRefused(
+            raise _refused(
                 f"Model not found at: {url}",
                 "This server has no model store to look in. Start it with --torchserve-model-store FOLDER.",
             )
@@ -63,14 +62,12 @@ class ModelStore:
         if path.is_relative_to(folder) and path != folder:
             return str(path)
         if not path.name:
-            raise UrlRefused(
-                f"Model not found at: {url}", "The URL names no model. Give a name in the store."
-            )
+            raise _refused(f"Model not found at: {url}", "The URL names no model. Give a name in the store.")
         return str(folder / path.name)
 
     def _elsewhere(self, url: str) -> str:
         if not any(pattern.fullmatch(url) for pattern in self.allowed):
-            raise UrlRefused(
+            raise _refused(
                 f"Given URL {url} does not match any allowed URL(s)",
                 "Only models of the store are registered here. Put it there, or let the operator allow its URL with "
                 "--torchserve-allowed-urls.",
@@ -81,12 +78,9 @@ class ModelStore:
         return "/" + path.lstrip("/")
 
 
-class UrlRefused(ServeError):
-    """No model is registered from such a URL; `text` says it in the original's words."""
-
-    def __init__(self, text: str, message: str) -> None:
-        super().__init__(Code.NOT_FOUND, message)
-        self.text = text
+def _refused(text: str, message: str) -> ServeError:
+    """Return the refusal of a URL; `text` says it in the original's words."""
+    return said(Code.NOT_FOUND, message, text)
 
 
 def read_patterns(text: str) -> tuple[re.Pattern[str], ...]:
@@ -105,12 +99,12 @@ def read_patterns(text: str) -> tuple[re.Pattern[str], ...]:
 
 
 def _judge_text(url: str) -> None:
-    """Raise UrlRefused for a URL that leads upwards, however often it is encoded, or that no path can be."""
+    """Raise NOT_FOUND for a URL that leads upwards, however often it is encoded, or that no path can be."""
     for text in decodings(url):
         if ".." in text:
-            raise UrlRefused(
+            raise _refused(
                 f"Relative path is not allowed in url: {url}",
                 "A URL may not lead upwards. Give the name of a model in the store.",
             )
         if "\0" in text or len(text) > _LONGEST:
-            raise UrlRefused(f"Model not found at: {url}", "Such a name no model can have. Correct it.")
+            raise _refused(f"Model not found at: {url}", "Such a name no model can have. Correct it.")

@@ -30,8 +30,7 @@ def _of_load(error: ServeError, model: str) -> str:
     reason = error.reason
     if error.code is Code.NOT_FOUND or reason == request_reasons.UNREADABLE:
         return f"failed to load '{model}', failed to poll from model repository. {error.message}"
-    told = error_text(error, False, {"model": model})
-    return error.message if told is None else told.text
+    return error_text(error, {"model": model}).text or error.message
 
 
 def _of_door(error: ServeError, call: Infer) -> str:
@@ -51,5 +50,4 @@ def _told(error: ServeError, call: Infer) -> str:
     """Return the text of an ensemble's step as it is, be it that a queue is full or that it never ends."""
     if isinstance(error.__cause__, ServeError):
         return error.message
-    told = error_text(error, False, {"model": call.model, "id": call.id})
-    return error.message if told is None else told.text
+    return error_text(error, {"model": call.model, "id": call.id}).text or error.message

@@ -1,70 +1,54 @@
-"""Triton's error codes, the statuses that they have on its wires, and which of them our own codes are.
+"""Triton's error codes as numbers of gRPC, which they are one by one: what they are over HTTP, and which our own are.
 
 Source: spec sheet `triton`, sections 4.1 and 5.3. The numbers of gRPC are those of `google.rpc.Code`.
 """
 
 from collections.abc import Mapping
-from enum import Enum
 
+from trivium.codecs.grpc_status import (
+    ALREADY_EXISTS,
+    CANCELLED,
+    INTERNAL,
+    INVALID_ARGUMENT,
+    NOT_FOUND,
+    PERMISSION_DENIED,
+    UNAVAILABLE,
+    UNIMPLEMENTED,
+    UNKNOWN,
+)
 from trivium.types.errors import Code
 
-
-class ErrorCode(Enum):
-    """The original's, by their names in its C interface."""
-
-    UNKNOWN = "UNKNOWN"
-    INTERNAL = "INTERNAL"
-    NOT_FOUND = "NOT_FOUND"
-    INVALID_ARG = "INVALID_ARG"
-    UNAVAILABLE = "UNAVAILABLE"
-    UNSUPPORTED = "UNSUPPORTED"
-    ALREADY_EXISTS = "ALREADY_EXISTS"
-    CANCELLED = "CANCELLED"
-
-
-STATUS: Mapping[ErrorCode, int] = {
-    ErrorCode.UNKNOWN: 400,
-    ErrorCode.INTERNAL: 500,
-    ErrorCode.NOT_FOUND: 404,
-    ErrorCode.INVALID_ARG: 400,
-    ErrorCode.UNAVAILABLE: 503,
-    ErrorCode.UNSUPPORTED: 501,
-    ErrorCode.ALREADY_EXISTS: 400,
-    ErrorCode.CANCELLED: 400,
+HTTP_STATUS: Mapping[int, int] = {
+    UNKNOWN: 400,
+    INTERNAL: 500,
+    NOT_FOUND: 404,
+    INVALID_ARGUMENT: 400,
+    UNAVAILABLE: 503,
+    UNIMPLEMENTED: 501,
+    ALREADY_EXISTS: 400,
+    CANCELLED: 400,
+    PERMISSION_DENIED: 403,  # no code of the original's: of an API that is restricted
 }
-"""In HTTP."""
 
-RPC_STATUS: Mapping[ErrorCode, int] = {
-    ErrorCode.UNKNOWN: 2,
-    ErrorCode.INTERNAL: 13,
-    ErrorCode.NOT_FOUND: 5,
-    ErrorCode.INVALID_ARG: 3,
-    ErrorCode.UNAVAILABLE: 14,
-    ErrorCode.UNSUPPORTED: 12,
-    ErrorCode.ALREADY_EXISTS: 6,
-    ErrorCode.CANCELLED: 1,
-}
-"""In gRPC."""
-
-CODES: Mapping[Code, ErrorCode] = {
-    Code.INVALID: ErrorCode.INVALID_ARG,
-    Code.NOT_FOUND: ErrorCode.NOT_FOUND,
-    Code.CONFLICT: ErrorCode.ALREADY_EXISTS,
-    Code.METHOD: ErrorCode.UNSUPPORTED,
-    Code.NOT_READY: ErrorCode.UNAVAILABLE,
-    Code.TOO_LARGE: ErrorCode.INVALID_ARG,
-    Code.UNSUPPORTED_MEDIA: ErrorCode.INVALID_ARG,
-    Code.UNSUPPORTED: ErrorCode.UNSUPPORTED,
-    Code.QUEUE_FULL: ErrorCode.UNAVAILABLE,
-    Code.EXPIRED: ErrorCode.UNAVAILABLE,
-    Code.CANCELLED: ErrorCode.CANCELLED,
-    Code.DRAINING: ErrorCode.UNAVAILABLE,
-    Code.LOAD_FAILED: ErrorCode.INVALID_ARG,
-    Code.MODEL_FAILED: ErrorCode.INTERNAL,
-    Code.WORKER_DIED: ErrorCode.INTERNAL,
-    Code.OUT_OF_MEMORY: ErrorCode.INTERNAL,
-    Code.UNKNOWN: ErrorCode.UNKNOWN,
-    Code.INTERNAL: ErrorCode.INTERNAL,
+CODES: Mapping[Code, int] = {
+    Code.INVALID: INVALID_ARGUMENT,
+    Code.NOT_FOUND: NOT_FOUND,
+    Code.CONFLICT: ALREADY_EXISTS,
+    Code.METHOD: UNIMPLEMENTED,
+    Code.NOT_READY: UNAVAILABLE,
+    Code.TOO_LARGE: INVALID_ARGUMENT,
+    Code.UNSUPPORTED_MEDIA: INVALID_ARGUMENT,
+    Code.UNSUPPORTED: UNIMPLEMENTED,
+    Code.QUEUE_FULL: UNAVAILABLE,
+    Code.EXPIRED: UNAVAILABLE,
+    Code.CANCELLED: CANCELLED,
+    Code.DRAINING: UNAVAILABLE,
+    Code.LOAD_FAILED: INVALID_ARGUMENT,
+    Code.MODEL_FAILED: INTERNAL,
+    Code.WORKER_DIED: INTERNAL,
+    Code.OUT_OF_MEMORY: INTERNAL,
+    Code.UNKNOWN: UNKNOWN,
+    Code.INTERNAL: INTERNAL,
 }
 """For errors without a row."""
 

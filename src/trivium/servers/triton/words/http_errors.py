@@ -2,16 +2,21 @@
 
 import json
 
-from trivium.codecs.routes import RouteRefusal
-from trivium.servers.triton.words.error_codes import CODES, NOT_THE_ORIGINALS, STATUS, ErrorCode
-from trivium.servers.triton.words.texts import Said, error_text
+import msgspec
+
+from trivium.codecs import grpc_status
+from trivium.codecs.error_table import HTTP_STATUS as OWN_STATUS
+from trivium.codecs.error_table import ErrorRow, ErrorTable, Wording
+from trivium.codecs.header_text import JSON
+from trivium.servers.triton.words.error_codes import CODES, HTTP_STATUS, NOT_THE_ORIGINALS
+from trivium.servers.triton.words.texts import PLAIN, ROWS, error_text
 from trivium.types import reasons
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import Target
 from trivium.wires.v2 import request_reasons
-from trivium.wires.v2.errors import STATUS as OWN_STATUS
-from trivium.wires.v2.errors import TranslatedError
+from trivium.wires.v2.errors import EVENTS, in_words
 from trivium.wires.v2.routes import Verb
+from trivium.wires.v2.words import ErrorTranslator
 
 _NEED_BODY = frozenset({Verb.GENERATE, Verb.GENERATE_STREAM, Verb.LOG_SETTINGS, Verb.TRACE_SETTINGS})
 _NEED_BODY |= {Verb.REGISTER, Verb.DEVICE_REGISTER}
@@ -19,43 +24,72 @@ _UNSERVED = (reasons.UNKNOWN_MODEL, reasons.UNKNOWN_VERSION, reasons.NOT_SERVING
 _LONGEST_TEXT = 2**16
 """Bytes of JSON in which the id of a refused request is looked for."""
 _PLAIN_METHODS = ("/infer", "/ready", "/live")
-NOT_FOUND = TranslatedError(404, "Not Found", is_plain=True)
+_HEAD = "head"
+"""The verb of a request that is refused by its head."""
+
+_NO_STATISTICS = ErrorRow(grpc_status.INVALID_ARGUMENT, text="requested model '{route}' is not available")
+_NO_TRACE = ErrorRow(grpc_status.INVALID_ARGUMENT, text="Request for unknown model : {route}")
+TABLE = ErrorTable(
+    {
+        **ROWS,
+        (request_reasons.RESTRICTED_API, _HEAD): ErrorRow(
+            grpc_status.PERMISSION_DENIED, text="This API is restricted, expecting header '{header}'"
+        ),
+        **{
+            (reason, verb): msgspec.structs.replace(ROWS[reason], content_type=PLAIN)
+            for reason in _UNSERVED
+            for verb in (_HEAD, Verb.INFER)
+        },
+        (reasons.UNKNOWN_MODEL, Verb.STATISTICS): _NO_STATISTICS,
+        (reasons.NOT_SERVING, Verb.STATISTICS): _NO_STATISTICS,
+        (reasons.UNKNOWN_VERSION, Verb.STATISTICS): ErrorRow(
+            grpc_status.INVALID_ARGUMENT,
+            text="requested model version is not available for model '{route}'",
+        ),
+        (reasons.UNKNOWN_MODEL, Verb.TRACE_SETTINGS): _NO_TRACE,
+        (reasons.NOT_SERVING, Verb.TRACE_SETTINGS): _NO_TRACE,
+        (reasons.UNKNOWN_REGION, Verb.REGIONS): ErrorRow(
+            grpc_status.NOT_FOUND, text="Unable to find system shared memory region: '{region}'"
+        ),
+    }
+)
+"""The statuses are those of gRPC: see `HTTP_STATUS`."""
+
+_LOADED = frozenset({reasons.NOT_BY_CLIENTS, reasons.NOT_LOADED, reasons.NOT_CACHEABLE, reasons.NO_ENGINE})
+"""Reasons for which a model is not loaded whose folder could be read."""
+
+NOT_FOUND = in_words(Wording(404, content_type=PLAIN), "Not Found")
 """No route."""
-NOT_READY = TranslatedError(400, "Model version not ready", is_plain=True)
+NOT_READY = in_words(Wording(400, content_type=PLAIN), "Model version not ready")
 
 
-class TritonErrors:
-    """Implements `ErrorTranslator` by Triton's texts, statuses and content types: spec sheet `triton`, sections 4.1 to
+class TritonErrors(ErrorTranslator):
+    """Translates into Triton's texts, statuses and content types: spec sheet `triton`, sections 4.1 to
     4.14.
     """
 
     def of_head(self, error: ServeError) -> ServeError:
         """The original names neither routes nor methods."""
-        facts = error.metadata
         reason = error.reason
-        if error.code is Code.METHOD and isinstance(error, RouteRefusal):
-            is_plain = error.head.path.endswith(_PLAIN_METHODS)
-            return TranslatedError(405, "Method Not Allowed", is_plain, phrase=b"Not Allowed")
-        if reason == request_reasons.RESTRICTED_API:
-            return TranslatedError(403, f"This API is restricted, expecting header '{facts['header']}'")
-        if reason in _UNSERVED:  # a body that nobody reads
-            return _worded(error, error_text(error, False, {"model": facts["model"]}), True)
-        if error.code is Code.NOT_FOUND and error.status is None:
+        if reason == reasons.NO_METHOD:
+            is_plain = str(error.metadata["path"]).endswith(_PLAIN_METHODS)
+            kind = PLAIN if is_plain else JSON
+            return in_words(Wording(405, content_type=kind, phrase=b"Not Allowed"), "Method Not Allowed")
+        if error.code is Code.NOT_FOUND and error.status is None and reason not in _UNSERVED:
             return NOT_FOUND
-        return _worded(error, error_text(error, False, {}) if reason else None, False)
+        return _worded(error, error_text(error, {}, TABLE, _HEAD) if reason else Wording())
 
     def of_request(
         self, error: ServeError, target: Target, text: bytes | memoryview, size: int
     ) -> ServeError:
         """Translate by the error's facts."""
-        about = {"model": target.model, "id": id_in(text), "size": size}
-        return _worded(error, error_text(error, False, about), False)
+        return _worded(error, error_text(error, {"model": target.model, "id": id_in(text), "size": size}))
 
     def of_answer(self, error: ServeError, verb: str, model: str, request_id: str = "") -> ServeError:
         """Translate by what the route makes of the errors, then by the error's facts."""
-        about = {"model": model, "id": request_id}
+        about = {"model": model, "route": model, "id": request_id}
         return _by_route(error, verb, model) or _worded(
-            error, error_text(error, False, about), error.info is None
+            error, error_text(error, about, TABLE, verb), not error.reason
         )
 
     def forgives(self, error: ServeError, verb: str) -> bool:
@@ -79,47 +113,32 @@ def id_in(text: bytes | memoryview) -> str:
 
 
 def _by_route(error: ServeError, verb: str, model: str) -> ServeError | None:
-    """Return the translation that differs on some routes for one and the same fault."""
-    facts = error.metadata
-    reason = error.reason
+    """Return the translation of what is said of nearly all errors of a route."""
+    reason, code = error.reason, error.code
     if verb == Verb.READY:
         return NOT_READY
-    if verb == Verb.INFER and reason in _UNSERVED:
-        found = error_text(error, False, {"model": model})
-        return _worded(error, found, True)
-    if not reason and verb in (Verb.GENERATE, Verb.GENERATE_STREAM) and error.code is not Code.QUEUE_FULL:
-        told = TranslatedError(400, error.message, retry_after=error.retry_after)
-        told.as_event = verb == Verb.GENERATE_STREAM
-        return told
-    if reason == reasons.UNKNOWN_VERSION and not str(facts["version"]).isdigit():
-        return NOT_FOUND
-    if verb == Verb.STATISTICS and reason in (reasons.UNKNOWN_MODEL, reasons.NOT_SERVING):
-        return TranslatedError(400, f"requested model '{model}' is not available")
-    if verb == Verb.STATISTICS and reason == reasons.UNKNOWN_VERSION:
-        return TranslatedError(400, f"requested model version is not available for model '{model}'")
-    if verb == Verb.TRACE_SETTINGS and reason in (reasons.UNKNOWN_MODEL, reasons.NOT_SERVING):
-        return TranslatedError(400, f"Request for unknown model : {model}")
-    if verb == Verb.REGIONS and reason == reasons.UNKNOWN_REGION:
-        return TranslatedError(404, f"Unable to find system shared memory region: '{facts['region']}'")
+    if not reason and verb in (Verb.GENERATE, Verb.GENERATE_STREAM) and code is not Code.QUEUE_FULL:
+        told = Wording(400, content_type=EVENTS if verb == Verb.GENERATE_STREAM else JSON)
+        return in_words(told, error.message, error.retry_after)
     if (
-        verb == Verb.LOAD
-        and reason
-        not in (reasons.NOT_BY_CLIENTS, reasons.NOT_LOADED, reasons.NOT_CACHEABLE, reasons.NO_ENGINE)
-        and error.code not in (Code.LOAD_FAILED, Code.DRAINING)
+        reason == reasons.UNKNOWN_VERSION
+        and verb != Verb.INFER
+        and not str(error.metadata["version"]).isdigit()
     ):
-        return TranslatedError(500, f"failed to load '{model}', failed to poll from model repository")
+        return NOT_FOUND
+    if verb == Verb.LOAD and reason not in _LOADED and code not in (Code.LOAD_FAILED, Code.DRAINING):
+        return in_words(Wording(500), f"failed to load '{model}', failed to poll from model repository")
     return None
 
 
-def _worded(error: ServeError, found: Said | None, is_plain: bool) -> ServeError:
-    if error.status is not None and found is None:
-        code = {409: ErrorCode.ALREADY_EXISTS}.get(error.status)
-        status = error.status if code is None else STATUS[code]
-        return TranslatedError(status, error.message, is_plain, retry_after=error.retry_after)
-    if found is None and error.code in NOT_THE_ORIGINALS:  # the original has no code for them
-        return TranslatedError(OWN_STATUS[error.code], error.message, is_plain)
-    if found is None:
-        found = Said(CODES[error.code], error.message, is_plain)
-    return TranslatedError(
-        STATUS[found.code], found.text, found.is_plain or is_plain, retry_after=error.retry_after
-    )
+def _worded(error: ServeError, told: Wording, is_plain: bool = False) -> ServeError:
+    if told.status:
+        status = HTTP_STATUS[told.status]
+    elif error.status is not None:
+        status = 400 if error.status == 409 else error.status  # there is already such a thing
+    elif error.code in NOT_THE_ORIGINALS:
+        status = OWN_STATUS[error.code]
+    else:
+        status = HTTP_STATUS[CODES[error.code]]
+    kind = PLAIN if is_plain else told.content_type
+    return in_words(Wording(status, content_type=kind), told.text or error.message, error.retry_after)

@@ -3,11 +3,10 @@
 Source: spec sheet `triton`, sections 4.5 and 5.3. Facts in, one text out.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
+from trivium.codecs.error_table import Facts
 from trivium.types.datatype import DataType
-
-Facts = Mapping[str, object]
 
 _NOTE = (
     "NOTE: Setting a non-zero max_batch_size in the model config requires a batch dimension to be prepended to each "
@@ -82,6 +81,12 @@ def no_object(facts: Facts) -> str:
     return "attempt to get members for non-object"
 
 
+def no_scalar(facts: Facts) -> str:
+    """Return the text about a parameter that is a list or an object; `within` is what it is in, if in anything."""
+    text = f"parameter '{facts['key']}' has invalid type. It should be either 'int', 'bool', or 'string'."
+    return f"Converting keyword: '{facts['within']}': {text}" if "within" in facts else text
+
+
 def rpc_parameter(facts: Facts) -> str:
     """Return the text about a parameter of another type over gRPC."""
     key = str(facts["key"])
@@ -94,6 +99,7 @@ def many_strings(facts: Facts) -> str:
     expected = facts["expected"]
     assert isinstance(expected, int)
     return (
+        f"{facts['asked']}"
         f"unexpected number of string elements {expected + 1} for inference input '{facts['input']}' for model "
         f"'{facts['model']}', expecting {expected}"
     )
@@ -112,12 +118,12 @@ def input_count(facts: Facts) -> str:
     lacking = f"['{_joined(missing)}']" if missing else "]"
     listed = f"['{_joined(got)}']" if got else "[]"
     found = f"Got input(s) {listed}, but missing required input(s) {lacking}."
-    return f"{begin} {found} Please provide all required input(s)."
+    return f"{facts['asked']}{begin} {found} Please provide all required input(s)."
 
 
 def shape(facts: Facts) -> str:
     """Return the text about an input of another shape."""
-    text = f"unexpected shape for input '{facts['input']}' for model '{facts['model']}'. "
+    text = f"{facts['asked']}unexpected shape for input '{facts['input']}' for model '{facts['model']}'. "
     text += f"Expected {_dims(facts['expected'])}, got {_dims(facts['found'])}. "
     return text + _NOTE if facts["has_rows"] else text
 

@@ -450,13 +450,13 @@ def test_an_error_in_a_stream_has_no_text():
 
 @pytest.mark.parametrize("code", Code)
 def test_every_code_has_an_answer(code):
-    assert code in TABLE
+    assert code in TABLE.rows
     answer = answered(ResponsePart(error=ServeError(code, "What was found.", retry_after=0.5)))
     if code is Code.TOO_LARGE:
         assert (answer.status, answer.fields, answer.buffers, answer.closes) == (413, b"", (), True)
         return
     told = document(answer)
-    assert told["code"] == answer.status == TABLE[code].status
+    assert told["code"] == answer.status == TABLE.rows[code].status
     assert told["message"].endswith("What was found.")
     assert b"".join(answer.buffers).endswith(b"\n}\n")
     assert answer.closes

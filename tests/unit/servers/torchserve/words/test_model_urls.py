@@ -2,7 +2,7 @@
 
 import pytest
 
-from trivium.servers.torchserve.words.model_urls import ModelStore, UrlRefused, read_patterns
+from trivium.servers.torchserve.words.model_urls import ModelStore, read_patterns
 from trivium.types.errors import Code, ServeError
 
 STORE = ModelStore("/store")
@@ -10,11 +10,11 @@ OPEN = ModelStore("/store", read_patterns(r"file:///shared/.*, https?://models\.
 
 
 def refused(url: str, store: ModelStore = STORE) -> str:
-    with pytest.raises(UrlRefused) as caught:
+    with pytest.raises(ServeError) as caught:
         store.place(url)
     assert caught.value.code is Code.NOT_FOUND
     assert caught.value.message.endswith(".")
-    return caught.value.text
+    return str(caught.value.metadata["words"])
 
 
 @pytest.mark.parametrize(

@@ -202,7 +202,7 @@ def test_a_client_is_told_in_the_originals_words(
 ) -> None:
     with pytest.raises(ConfigError) as error:
         FORMAT.finish(read(tmp_path, config), facts)
-    answer = error_text(error.value, False, {})
+    answer = error_text(error.value, {})
     assert answer is not None
     assert answer.text == (
         f"load failed for model 'm': version 1 is at UNAVAILABLE state: Invalid argument: {words};\n"

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from tests.harness.triton_folders import make
 
+from trivium.codecs.grpc_status import INTERNAL, INVALID_ARGUMENT
 from trivium.servers.triton.repository.repository import FORMAT
-from trivium.servers.triton.words.error_codes import ErrorCode
 from trivium.servers.triton.words.texts import error_text
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
@@ -67,18 +67,18 @@ def refusal(tmp_path: Path, config: str, backend: str = 'backend: "python" ') ->
 
 @pytest.mark.parametrize(("config", "words"), LATE)
 def test_what_a_load_is_told(tmp_path: Path, config: str, words: str) -> None:
-    answer = error_text(refusal(tmp_path, config), False, {"model": "m"})
+    answer = error_text(refusal(tmp_path, config), {"model": "m"})
     assert answer is not None
     told = f"load failed for model 'm': version 3 is at UNAVAILABLE state: Invalid argument: {words};\n"
-    assert (answer.code, answer.text) == (ErrorCode.INVALID_ARG, told)
+    assert (answer.status, answer.text) == (INVALID_ARGUMENT, told)
 
 
 @pytest.mark.parametrize("config", EARLY)
 def test_what_is_met_before_a_load(tmp_path: Path, config: str) -> None:
     backend = "" if "platform" in config else 'backend: "python" '
-    answer = error_text(refusal(tmp_path, config, backend), False, {"model": "m"})
+    answer = error_text(refusal(tmp_path, config, backend), {"model": "m"})
     assert answer is not None
-    assert answer.code is ErrorCode.INTERNAL
+    assert answer.status == INTERNAL
     assert answer.text == "failed to load 'm', failed to poll from model repository"
 
 
@@ -110,7 +110,7 @@ def test_what_the_log_is_told_then(tmp_path: Path, config: str, detail: str) -> 
 def test_what_is_wrong_with_files(tmp_path: Path) -> None:
     config = 'output { name: "y" data_type: TYPE_FP32 dims: 1 label_filename: "x.txt" }'
     path = tmp_path / "m" / "x.txt"
-    answer = error_text(refusal(tmp_path, config), False, {"model": "m"})
+    answer = error_text(refusal(tmp_path, config), {"model": "m"})
     assert answer is not None
     assert answer.text.endswith(
         f"state: Internal: failed to open text file for read {path}: No such file or directory;\n"
@@ -119,14 +119,14 @@ def test_what_is_wrong_with_files(tmp_path: Path) -> None:
 
 def test_an_environment_that_is_not_there(tmp_path: Path) -> None:
     config = 'parameters { key: "EXECUTION_ENV_PATH" value { string_value: "/x.tar.gz" } }'
-    answer = error_text(refusal(tmp_path, config), False, {"model": "m"})
+    answer = error_text(refusal(tmp_path, config), {"model": "m"})
     assert answer is not None
     assert "state: Internal: Failed to get the canonical path for /x.tar.gz.;\n" in answer.text
 
 
 @pytest.mark.parametrize("versions", ["specific { versions: 7 }", "specific { versions: [ 2, 7 ] }"])
 def test_a_version_that_is_not_there(tmp_path: Path, versions: str) -> None:
-    answer = error_text(refusal(tmp_path, f"version_policy {{ {versions} }}"), False, {})
+    answer = error_text(refusal(tmp_path, f"version_policy {{ {versions} }}"), {})
     text = "at least one version must be available under the version policy of model 'm'\n"
     assert answer is not None
     assert answer.text == f"load failed for model 'm': {text}"
@@ -136,7 +136,7 @@ def test_a_backend_that_is_not_there() -> None:
     error = ServeError(
         Code.UNSUPPORTED, "no", info=ErrorInfo.of(reasons.NO_ENGINE, model="m", version="1", engine="foo")
     )
-    answer = error_text(error, False, {})
+    answer = error_text(error, {})
     text = (
         "unable to find backend library for backend 'foo', try specifying runtime on the model configuration."
     )
@@ -147,7 +147,7 @@ def test_a_backend_that_is_not_there() -> None:
 
 
 def test_what_has_no_words_there_keeps_its_own(tmp_path: Path) -> None:
-    answer = error_text(refusal(tmp_path, "instance_group { count: 5000 }"), False, {"model": "m"})
+    answer = error_text(refusal(tmp_path, "instance_group { count: 5000 }"), {"model": "m"})
     assert answer is not None
     assert "state: Invalid argument: " in answer.text
     assert "the count 5000" in answer.text

@@ -6,8 +6,10 @@ import re
 import pytest
 
 from trivium.codecs import data_reasons
-from trivium.servers.triton.words.error_codes import CODES, NOT_THE_ORIGINALS, RPC_STATUS, STATUS, ErrorCode
-from trivium.servers.triton.words.texts import ROWS, RPC_ROWS, error_text
+from trivium.codecs.error_table import Wording
+from trivium.codecs.grpc_status import INTERNAL, INVALID_ARGUMENT, UNAVAILABLE
+from trivium.servers.triton.words.error_codes import CODES, HTTP_STATUS, NOT_THE_ORIGINALS
+from trivium.servers.triton.words.texts import ROWS, RPC_ROWS, RPC_WORDS, WORDS, error_text
 from trivium.types import reasons
 from trivium.types.datatype import DataType
 from trivium.types.error_info import ErrorInfo
@@ -39,29 +41,30 @@ def _metadata(reason):
     return {name: SAMPLES.get(name, "x") for name in names} | OF_REASON.get(reason, {})
 
 
+REASONS = [key for key in RPC_ROWS if isinstance(key, str)]
+
+
 def test_every_reason_is_defined_once_and_has_its_metadata_behind_it():
     values = [value for module in _MODULES for name, value in vars(module).items() if name.isupper()]
     assert sorted(values) == sorted(METADATA)
-    assert set(ROWS) | set(RPC_ROWS) <= METADATA.keys()
+    assert set(REASONS) <= METADATA.keys()
 
 
 @pytest.mark.parametrize("over_rpc", [False, True])
-@pytest.mark.parametrize("kind", [*ROWS, *RPC_ROWS])
+@pytest.mark.parametrize("kind", REASONS)
 def test_every_row_needs_no_other_facts(kind, over_rpc):
     error = ServeError(Code.INVALID, "own words", info=ErrorInfo.of(kind, **_metadata(kind)))
-    found = error_text(error, over_rpc, ABOUT | {"size": 3})
-    row = RPC_ROWS.get(kind) if over_rpc else None
-    if row is None and kind not in ROWS:
-        assert found is None
+    found = error_text(error, ABOUT | {"size": 3}, RPC_WORDS if over_rpc else WORDS)
+    if not over_rpc and kind not in ROWS:
+        assert found == Wording()
     else:
-        assert found is not None
         assert found.text
         assert "{" not in found.text
 
 
-def _said(kind, over_rpc=False, about=ABOUT, **facts):
-    found = error_text(ServeError(Code.INVALID, "own", info=ErrorInfo.of(kind, **facts)), over_rpc, about)
-    assert found is not None
+def _said(kind, table=WORDS, about=ABOUT, **facts):
+    found = error_text(ServeError(Code.INVALID, "own", info=ErrorInfo.of(kind, **facts)), about, table)
+    assert found.status
     return found
 
 
@@ -137,9 +140,9 @@ def test_strings_are_counted_to_the_first_that_is_too_many():
 
 def test_what_both_wires_say_otherwise():
     wrong = {"key": "priority", "expected": "unsigned-integer"}
-    assert _said(request_reasons.PARAMETER, **wrong).code is ErrorCode.INTERNAL
-    rpc = _said(request_reasons.PARAMETER, True, **wrong)
-    assert rpc.code is ErrorCode.INVALID_ARG
+    assert _said(request_reasons.PARAMETER, **wrong).status == INTERNAL
+    rpc = _said(request_reasons.PARAMETER, RPC_WORDS, **wrong)
+    assert rpc.status == INVALID_ARGUMENT
     assert rpc.text == "invalid value type for 'priority' parameter, expected int64_param or uint64_param."
 
 
@@ -151,18 +154,16 @@ def test_what_both_wires_say_otherwise():
     ],
 )
 def test_what_the_queue_says(code, text):
-    found = error_text(ServeError(code, "own"), False, ABOUT)
-    assert found is not None
-    assert (found.code, found.text) == (ErrorCode.UNAVAILABLE, text)
+    found = error_text(ServeError(code, "own"), ABOUT)
+    assert (found.status, found.text) == (UNAVAILABLE, text)
 
 
 def test_what_has_no_row_keeps_its_words():
-    assert error_text(ServeError(Code.MODEL_FAILED, "own"), False, ABOUT) is None
-    assert (
-        error_text(ServeError(Code.INVALID, "own", info=ErrorInfo.of(reasons.ENDLESS)), True, ABOUT) is None
-    )
+    assert error_text(ServeError(Code.MODEL_FAILED, "own"), ABOUT) == Wording()
+    endless = ServeError(Code.INVALID, "own", info=ErrorInfo.of(reasons.ENDLESS))
+    assert error_text(endless, ABOUT, RPC_WORDS) == Wording()
 
 
 def test_every_code_has_a_status():
     assert CODES.keys() == set(Code) - NOT_THE_ORIGINALS
-    assert STATUS.keys() == RPC_STATUS.keys() == set(ErrorCode)
+    assert set(CODES.values()) | {row.status for row in RPC_ROWS.values()} <= HTTP_STATUS.keys()
