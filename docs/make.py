@@ -7,20 +7,21 @@ import json
 import re
 import runpy
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from trivium.catalogue import CATALOGUE
 from trivium.codecs import grpc_status
 from trivium.codecs.payload_table import READERS, WRITERS
 from trivium.profiles import HTTP
-from trivium.servers.djl.command.keys import KEYS as CONFIG_KEYS
+from trivium.servers.djl.command.keys import CONFIG as DJL_CONFIG
 from trivium.servers.djl.words.keys import EVERY, DjlKey, DjlKeyRole
 from trivium.servers.djl.words.language_model_keys import LANGUAGE_MODEL
-from trivium.servers.torchserve.command.properties_table import PROPERTIES, PropertySupport
+from trivium.servers.torchserve.command.properties_table import CONFIG as TORCHSERVE_CONFIG
 from trivium.servers.triton.command.flag_table import FLAGS
-from trivium.servers.triton.command.flags import FlagKind
+from trivium.servers.triton.command.flags import PRESENCE
 from trivium.servers.triton.words.keys import ROWS, TritonKeyRole
+from trivium.settings.setting import Setting
 from trivium.types.access import AccessScope
 from trivium.types.state import ITEM_MOVES, SERVER_MOVES, VERSION_MOVES
 from trivium.wires.v2.errors import STATUS
@@ -66,23 +67,14 @@ def triton_keys() -> str:
     return "\n".join(lines)
 
 
-def tritonserver_flags() -> str:
-    """Every flag of the command `tritonserver` and what becomes of it."""
-    lines = ["| flag | value | default | served | what differs |", "|---|---|---|---|---|"]
-    for flag in FLAGS.values():
-        default = str(flag.default).lower() if flag.kind is FlagKind.BOOL else str(flag.default)
-        shown = "" if flag.repeats or flag.kind is FlagKind.SWITCH or default == "" else f"`{default}`"
-        kind = f"{flag.kind.value}{', repeatable' if flag.repeats else ''}"
-        lines.append(f"| `{flag.name}` | {kind} | {shown} | {flag.support.value} | {flag.how} |")
-    return "\n".join(lines)
-
-
-def djl_config_keys() -> str:
-    """Every key of DJL's config.properties and what becomes of it."""
-    lines = ["| key | value | default | served | what differs |", "|---|---|---|---|---|"]
-    for row in CONFIG_KEYS.values():
-        default = f"`{row.default}`" if row.default else ""
-        lines.append(f"| `{row.name}` | {row.expected} | {default} | {row.support.value} | {row.how} |")
+def settings(what: str, rows: Iterable[Setting]) -> str:
+    """Every setting of a table, what it may be, what holds without it, and what becomes of it."""
+    lines = [f"| {what} | value | default | served | what differs |", "|---|---|---|---|---|"]
+    for row in rows:
+        default = str(row.default).lower() if isinstance(row.default, bool) else str(row.default)
+        shown = "" if row.repeats or row.kind is PRESENCE or not default else f"`{default}`"
+        value = f"{row.kind.in_manual}{', repeatable' if row.repeats else ''}"
+        lines.append(f"| `{row.name}` | {value} | {shown} | {row.support.value} | {row.how} |")
     return "\n".join(lines)
 
 
@@ -133,21 +125,6 @@ def route_owners() -> str:
     return "\n".join(
         [*lines, f"| all else is refused by | {' | '.join(each.fallback for each in listeners.values())} |"]
     )
-
-
-def torchserve_properties() -> str:
-    """Every property of TorchServe's config.properties and what becomes of it."""
-    words = {
-        PropertySupport.YES: "yes",
-        PropertySupport.PARTLY: "partly: ",
-        PropertySupport.UNUSED: "no, reported: ",
-        PropertySupport.NO: "no, refused: ",
-    }
-    lines = ["| property | value | default | served |", "|---|---|---|---|"]
-    for row in PROPERTIES.values():
-        default = f"`{row.default}`" if row.default else ""
-        lines.append(f"| `{row.name}` | {row.expected} | {default} | {words[row.support]}{row.how} |")
-    return "\n".join(lines)
 
 
 def accepted_differences() -> str:
@@ -263,12 +240,12 @@ PARTS: dict[str, Callable[[], str]] = {
     "server states": lambda: diagram(SERVER_MOVES),
     "options": options,
     "triton keys": triton_keys,
-    "tritonserver flags": tritonserver_flags,
+    "tritonserver flags": lambda: settings("flag", FLAGS.values()),
     "v2 statuses": statuses,
     "v2 grpc statuses": rpc_statuses,
-    "djl config keys": djl_config_keys,
+    "djl config keys": lambda: settings("key", DJL_CONFIG.rows.values()),
     "language model options": language_model_options,
-    "torchserve properties": torchserve_properties,
+    "torchserve properties": lambda: settings("property", TORCHSERVE_CONFIG.rows.values()),
     "djl_python names": djl_python_names,
     "TorchServe differences": torchserve_differences,
     "djl_python differences": djl_python_differences,

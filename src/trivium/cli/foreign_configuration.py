@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from trivium.codecs.java_properties import MAX_BYTES, read
-from trivium.servers.djl.command.keys import KEYS
-from trivium.servers.torchserve.command.properties_table import PROPERTIES
+from trivium.servers.djl.command.keys import CONFIG as DJL
+from trivium.servers.torchserve.command.properties_table import CONFIG as TORCHSERVE
 
 _SUFFIX = ".properties"
 _TORCHSERVE = (
@@ -26,7 +26,7 @@ def reader_of(path: object) -> str:
             names = set(read(str(path), file.read(MAX_BYTES + 1)).entries)
     except OSError:
         names = set()
-    djl, torchserve = len(names & KEYS.keys()), len(names & PROPERTIES.keys())
+    djl, torchserve = len(names & DJL.rows.keys()), len(names & TORCHSERVE.rows.keys())
     texts = [_TORCHSERVE] if torchserve >= djl else []
     texts += [_DJL] if djl >= torchserve else []
     return " ".join(texts).format(path)

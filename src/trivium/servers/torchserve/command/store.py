@@ -10,7 +10,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from trivium.fetchers.policy import read_places
-from trivium.servers.torchserve.command.sources import PropertySources
 from trivium.servers.torchserve.words.allowed_urls import AllowedUrls
 from trivium.servers.torchserve.words.start_models import (
     ALL,
@@ -19,6 +18,7 @@ from trivium.servers.torchserve.words.start_models import (
     read_snapshot,
     read_start_models,
 )
+from trivium.settings.sources import Sources
 from trivium.types.errors import ServeError
 from trivium.types.sources import ModelSource
 
@@ -51,7 +51,7 @@ class StartupList:
         return tuple(model.source.uri for model in self.models if model.path is None)
 
 
-def startup_list(sources: PropertySources, store: Path, allowed: AllowedUrls) -> StartupList:
+def startup_list(sources: Sources, store: Path, allowed: AllowedUrls) -> StartupList:
     """Return the models that the properties name, in their order."""
     found = StartupList()
     if sources.is_given("model_snapshot"):

@@ -8,8 +8,9 @@ import pytest
 from trivium.catalogue import CATALOGUE
 from trivium.servers.triton.command.errors import CannotStart
 from trivium.servers.triton.command.flag_table import FLAGS
-from trivium.servers.triton.command.flags import Flag, FlagKind, Support
 from trivium.servers.triton.command.settings import CommandSettings, check_start, settle
+from trivium.settings.kinds import OneOf
+from trivium.settings.setting import Setting, Support
 from trivium.types.errors import ServeError
 
 
@@ -119,19 +120,13 @@ SHOWN_ELSEWHERE = {
 
 
 @pytest.mark.parametrize("flag", FLAGS.values(), ids=lambda flag: str(flag.name))
-def test_every_flag_that_is_served_does_something(flag: Flag) -> None:
+def test_every_flag_that_is_served_does_something(flag: Setting) -> None:
     if flag.support not in (Support.YES, Support.PARTLY) or flag.repeats or flag.name in SHOWN_ELSEWHERE:
         return
-    other = {
-        FlagKind.TEXT: "1",
-        FlagKind.BOOL: True,
-        FlagKind.INT: 1,
-        FlagKind.FLOAT: 1.0,
-        FlagKind.SWITCH: True,
-    }
-    value: Any = other[flag.kind] if flag.default != other[flag.kind] else not flag.default
-    if flag.choices:
-        value = next(choice for choice in flag.choices if choice != flag.default)
+    other = type(flag.default)(1)
+    value: Any = other if flag.default != other else not flag.default
+    if isinstance(flag.kind, OneOf):
+        value = next(word for word in flag.kind.words if word != flag.default)
     before, after = settle(CATALOGUE, {}), settle(CATALOGUE, {flag.name: value})
     assert (before.config, before.log) != (after.config, after.log)
 
