@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
+from trivium.types.errors import ServeError
 from trivium.types.listeners import BindAddress
 
 LARGEST = 2**31 - 1
@@ -45,6 +46,14 @@ class Kind:
         if not isinstance(value, str) and type(value) not in self.types:
             raise ValueError
         return self._read(str(value))
+
+    def refuses(self, value: object) -> bool:
+        """Tell whether a value cannot be."""
+        try:
+            self.read(value)
+        except (ValueError, ServeError):
+            return True
+        return False
 
     def _read(self, text: str) -> Any:
         raise NotImplementedError
@@ -83,18 +92,21 @@ class Truth(Kind):
 
 @dataclass(frozen=True, slots=True)
 class Whole(Kind):
-    """Takes a whole number within two bounds."""
+    """Takes a whole number within two bounds, or one of the words that stand for one."""
 
     least: int = 0
     most: int = LARGEST
+    words: tuple[str, ...] = ()
     types = (int,)
 
     @property
     def expected(self) -> str:
         """Return what a value may be, for a sentence."""
-        return f"a whole number from {self.least} to {self.most}"
+        return " or ".join((f"a whole number from {self.least} to {self.most}", *self.words))
 
-    def _read(self, text: str) -> int:
+    def _read(self, text: str) -> int | str:
+        if text.lower() in self.words:
+            return text.lower()
         if not _WHOLE.fullmatch(text.strip()) or not self.least <= int(text) <= self.most:
             raise ValueError
         return int(text)

@@ -33,9 +33,7 @@ class Setting:
     help: str = ""  # what it is for
     support: Support = Support.YES
     how: str = ""  # what is different here, or what to do instead
-    harmless: frozenset[object] = (
-        frozenset()
-    )  # values without effect anyway: not served, they are not worth a word
+    harmless: tuple[object, ...] = ()  # values without effect anyway: not served, they are not worth a word
     variable: str = ""  # the variable of the environment that sets it; empty for none
     repeats: bool = False  # may be given several times, and adds up
     usage: str = ""  # the shape of its value in a usage, where that is not its kind's

@@ -13,7 +13,7 @@ from trivium.servers.djl.command.keys import CONFIG
 from trivium.servers.djl.words.engines import ENGINES, DjlEngine
 from trivium.servers.djl.words.judging import KNOWN
 from trivium.servers.djl.words.names import SHEET
-from trivium.servers.djl.words.values import FORMS, ValueType
+from trivium.servers.djl.words.values import FORMS
 from trivium.settings.kinds import TEXT, Whole
 
 FILES = {"Python": {"model_py": HANDLER}, "PyTorch": {"m_pt": ""}, "OnnxRuntime": {"m_onnx": ""}}
@@ -73,8 +73,8 @@ def test_every_wrong_value_of_a_model_is_named_with_what_is_expected(
     forms = {key: FORMS[key] for key in engine.keys if key in FORMS}
     assert len(forms) > 15
     wrong = dict.fromkeys(forms, "maybe")
-    over = {key: str(f.most + 1) for key, f in forms.items() if f.kind is ValueType.NUMBER}
-    under = {key: str(f.least - 1) for key, f in forms.items() if f.kind is ValueType.NUMBER}
+    over = {key: str(f.most + 1) for key, f in forms.items() if isinstance(f, Whole)}
+    under = {key: str(f.least - 1) for key, f in forms.items() if isinstance(f, Whole)}
     for number, values in enumerate((wrong, over, under)):
         lines = ["option.model_loading_timeout=1", "load_on_devices=tpu"]
         lines += [f"{key}={value}" for key, value in values.items() if key != "option.model_loading_timeout"]
@@ -90,7 +90,7 @@ def test_every_wrong_value_of_a_model_is_named_with_what_is_expected(
     ("line", "words"),
     [
         ("engine=Pyton", "Did you mean Python?"),
-        ("option.model_loading_timeout=soon", "an integer from 1"),
+        ("option.model_loading_timeout=soon", "a whole number from 1"),
         ("option.env=A", "NAME=value"),
         ("load_on_devices=gpu77", "a GPU that is there"),
         ("option.entryPoint=modle.py", "Did you mean model.py?"),

@@ -20,7 +20,7 @@ ROWS = (
     Setting("size", Whole(1, 9), "3"),
     Setting("Name"),
     Setting("unused", default="a", support=Support.REPORTED, how="nobody reads it"),
-    Setting("refused", SWITCH, "false", support=Support.REFUSED, how="do it", harmless=frozenset({"false"})),
+    Setting("refused", SWITCH, "false", support=Support.REFUSED, how="do it", harmless=("false",)),
     Setting("kept", Form("a word", refuse)),
     Setting("worded", Whole(refusal="{name} has {text}")),
 )

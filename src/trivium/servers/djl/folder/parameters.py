@@ -10,7 +10,8 @@ from pathlib import PurePosixPath
 from trivium.servers.djl.folder.folder import DjlModelFolder
 from trivium.servers.djl.words.engines import DjlEngine, EngineOption
 from trivium.servers.djl.words.settings import DjlSettings, Placed
-from trivium.servers.djl.words.values import FORMS, ValueType
+from trivium.servers.djl.words.values import FORMS
+from trivium.settings.kinds import SWITCH, Whole
 from trivium.types.errors import said_by
 from trivium.types.spec import Device, InstanceGroup
 
@@ -39,14 +40,13 @@ def parameters(
 
 def _parameter(settings: DjlSettings, option: EngineOption) -> Placed[str] | None:
     form = FORMS.get(option.key)
-    if form is not None and form.kind is ValueType.NUMBER:
+    if isinstance(form, Whole):
         number = settings.number([option.key], 1, "DJL's default: one thread per worker")
         return Placed(str(number.value), number.origin)
     written = settings.text([option.key])
     if not written.value or form is None:
         return written if written.value else None
-    is_switch = form.kind is ValueType.SWITCH
-    word = str(settings.switch(option.key).value) if is_switch else written.value
+    word = str(settings.switch(option.key).value) if form is SWITCH else written.value
     value = option.choices.get(word.lower())
     return None if value is None else Placed(value, written.origin)
 

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from trivium.codecs.java_properties import Properties, PropertyEntry
 from trivium.servers.djl.words.names import OPTION
-from trivium.servers.djl.words.values import form_of
+from trivium.servers.djl.words.values import fault_of
 from trivium.types.findings import Finding, Severity
 from trivium.types.spec import Device, Origin
 
@@ -52,7 +52,7 @@ class DjlSettings:
         for key in keys:
             entry = self.properties.entries.get(key)
             text = entry.value.strip() if entry else ""
-            if text and form_of(key).fault(key, text) is None:
+            if text and fault_of(key, text) is None:
                 return Placed(int(text), self._origin(key))
         return Placed(default, Origin(why, ""))
 
