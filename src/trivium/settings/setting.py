@@ -19,8 +19,8 @@ class Support(Enum):
     YES = "yes"
     PARTLY = "partly"
     PASSED_ON = "passed on"
-    REPORTED = "read, and reported"
-    REFUSED = "no"
+    REPORTED = "no, reported"
+    REFUSED = "no, refused"
 
 
 @dataclass(frozen=True, slots=True)
