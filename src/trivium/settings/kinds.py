@@ -221,4 +221,5 @@ def _key_store(text: str) -> str | None:
 
 
 TEXT, SWITCH, PATTERN = Text(), Truth(), Form("a regular expression", re.compile)
+DIGIT_SWITCH = Truth({**_TRUTH, "1": True, "0": False})
 KEY_STORE = Form("PKCS12 (a JKS is converted by keytool -importkeystore -deststoretype pkcs12)", _key_store)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from trivium.settings.kinds import TEXT, Kind, Number, OneOf, Truth, Whole
+from trivium.settings.kinds import DIGIT_SWITCH, TEXT, Kind, Number, OneOf, Whole
 from trivium.settings.setting import Setting
 
 PREFIX = "TRIVIUM_"
@@ -17,7 +17,6 @@ LONG = INT / 1000
 """Largest values of options: of a size or count, of what gRPC keeps in 32 bits, and of what it counts there in
 milliseconds, in seconds.
 """
-_SWITCH = Truth({"true": True, "1": True, "false": False, "0": False})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ def option(
 
 
 def _kind(of: type, least: Any, most: Any) -> Kind:
-    kinds = {bool: _SWITCH, int: Whole(least, most), float: Number(least, most)}
+    kinds = {bool: DIGIT_SWITCH, int: Whole(least, most), float: Number(least, most)}
     return kinds.get(of, TEXT)
 
 
