@@ -28,10 +28,13 @@ class Kind:
     types: ClassVar[tuple[type, ...]] = ()
     """Types of values that a source gives otherwise than as text, like TOML's."""
 
+    template: ClassVar[str] = ""
+    """What is expected, with fields of the kind in it."""
+
     @property
     def expected(self) -> str:
         """Return what a value may be, for a sentence."""
-        raise NotImplementedError
+        return self.template.format(self)
 
     @property
     def in_manual(self) -> str:
@@ -63,10 +66,7 @@ class Kind:
 class Text(Kind):
     """Takes any text."""
 
-    @property
-    def expected(self) -> str:
-        """Return what a value may be, for a sentence."""
-        return "text"
+    template = "text"
 
     def _read(self, text: str) -> str:
         return text
@@ -77,12 +77,8 @@ class Truth(Kind):
     """Takes one of the words for yes and no, in any case."""
 
     words: Mapping[str, bool] = field(default_factory=lambda: _TRUTH, hash=False)
+    template = "true or false"
     types = (bool, int)
-
-    @property
-    def expected(self) -> str:
-        """Return what a value may be, for a sentence."""
-        return "true or false"
 
     def _read(self, text: str) -> bool:
         if text.lower() not in self.words:
@@ -118,12 +114,8 @@ class Number(Kind):
 
     least: float = 0
     most: float = LARGEST
+    template = "a number from {0.least} to {0.most}"
     types = (int, float)
-
-    @property
-    def expected(self) -> str:
-        """Return what a value may be, for a sentence."""
-        return f"a number from {self.least} to {self.most}"
 
     def _read(self, text: str) -> float:
         try:
@@ -168,11 +160,7 @@ class Address(Kind):
 
     ports: tuple[int, int] = (80, 443)
     most: int = 65535
-
-    @property
-    def expected(self) -> str:
-        """Return what a value may be, for a sentence."""
-        return "http://HOST[:PORT], https://HOST[:PORT] or unix:/PATH"
+    template = "http://HOST[:PORT], https://HOST[:PORT] or unix:/PATH"
 
     def _read(self, text: str) -> ListenerAddress:
         if text.startswith("unix:"):

@@ -15,10 +15,7 @@ from trivium.settings.setting import Setting, Support
 class Anything(Kind):
     """Takes any value."""
 
-    @property
-    def expected(self) -> str:
-        """Return what a value may be, for a sentence."""
-        return "anything"
+    template = "anything"
 
     def read(self, value: object) -> object:
         """Return the value."""
@@ -29,10 +26,7 @@ class Anything(Kind):
 class Numbers(Kind):
     """Takes a list of whole numbers."""
 
-    @property
-    def expected(self) -> str:
-        """Return what a value may be, for a sentence."""
-        return "a list of whole numbers"
+    template = "a list of whole numbers"
 
     def read(self, value: object) -> object:
         """Return the list. Raises ValueError for anything else."""
