@@ -153,7 +153,7 @@ def _config(
         "djl_multi_status": sources.switch("allow_multi_status"),
         "djl_request_id_header": sources.text("request_id_header_key"),
         "djl_statuses": ",".join(
-            f"{name}={sources.text(key)}" for key, name in _STATUSES.items() if sources.is_given(key)
+            f"{name}={sources.number(key)}" for key, name in _STATUSES.items() if sources.is_given(key)
         ),
         "djl_error_rates": ",".join(
             f"{kind}={sources.text(key)}"
