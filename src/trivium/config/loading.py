@@ -14,8 +14,9 @@ from typing import Any
 
 from trivium.config.options import ServerConfig
 from trivium.config.schema import ConfigSchema
-from trivium.settings.judging import meant_by, unknown, wrong
+from trivium.settings.judging import meant_by, unknown
 from trivium.settings.option import PREFIX, Option
+from trivium.settings.sources import SettingsTable, Sources
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.findings import Finding, Severity
 from trivium.types.spec import Origin
@@ -69,13 +70,12 @@ def configured(schema: ConfigSchema, **options: Any) -> ServerConfig:
 
 
 class _Merge:
-    """The values that were given so far, by option, with the faults and notices of their sources."""
+    """Lays the sources over one another, each option by the names that it has there; `notices` are worth a line."""
 
     def __init__(self, schema: ConfigSchema) -> None:
         self._schema = schema
         self._options = schema.options
-        self.values: dict[str, Any] = {}
-        self.faults: list[Finding] = []
+        self._sources = Sources(SettingsTable("Trivium's", "option", "docs/configuration.md", schema.options))
         self.notices: list[str] = []
 
     def take_file(self, file: str, tables: Mapping[str, Any]) -> None:
@@ -150,25 +150,23 @@ class _Merge:
 
     def finish(self) -> LoadedConfig:
         """Make the configuration. Raises ConfigError with all faults, if there are any."""
-        if self.faults:
-            raise ConfigError(tuple(self.faults))
-        return LoadedConfig(self._schema.config(self.values), tuple(self.notices))
+        if self._sources.faults:
+            raise ConfigError(self._sources.faults)
+        return LoadedConfig(self._schema.config(self._sources.values), tuple(self.notices))
 
     def _take(self, source: str, key: str, option: Option, value: object) -> None:
-        if fault := wrong(Origin(source, key), option, value):
-            self.faults.append(fault)
-        else:
-            self.values[option.name] = option.kind.read(value)
+        self._sources.take(option, value, Origin(source, key))
 
     def _no_option(self, source: str, key: str, known: Iterable[str], meant: str) -> None:
         expected = f"one of {', '.join(known)}"
-        self.faults.append(unknown(Origin(source, key), f"{key} is no option", expected, meant, "Remove it."))
+        fault = unknown(Origin(source, key), f"{key} is no option", expected, meant, "Remove it.")
+        self._sources.findings.append(fault)
 
     def _removed(self, source: str, key: str, name: str) -> None:
         self._fault(source, key, "this option was removed", hint=REMOVED[name])
 
     def _fault(self, source: str, key: str, found: str, expected: str = "", hint: str = "") -> None:
-        self.faults.append(Finding(Severity.ERROR, source, None, key, found, expected, hint))
+        self._sources.findings.append(Finding(Severity.ERROR, source, None, key, found, expected, hint))
 
 
 def _read(path: Path) -> dict[str, Any]:

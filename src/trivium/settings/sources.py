@@ -54,7 +54,8 @@ class Sources:
     """The values that count, by name, each with where it stands, and what is to be said of the others."""
 
     table: SettingsTable
-    settings: dict[str, SourceSetting] = field(default_factory=dict)
+    settings: dict[str, SourceSetting] = field(default_factory=dict)  # as they were written
+    values: dict[str, Any] = field(default_factory=dict)  # as their kinds read them
     findings: list[Finding] = field(default_factory=list)
 
     def lay(self, layer: Iterable[tuple[str, SourceSetting]]) -> None:
@@ -64,19 +65,25 @@ class Sources:
             if row is None:
                 self.findings.append(self.table.unknown(name, setting.origin))
             elif value:
-                fault = wrong(setting.origin, row, value) or unserved(setting.origin, row, value)
-                self.findings += [fault] if fault else []
-                if fault is None or fault.severity is not Severity.ERROR:
-                    self.settings[row.name] = setting
+                self.take(row, value, setting.origin)
+
+    def take(self, row: Setting, value: object, origin: Origin) -> None:
+        """Let a value go before those so far, if it can be."""
+        finding = wrong(origin, row, value) or unserved(origin, row, str(value))
+        self.findings += [finding] if finding else []
+        if finding is None or finding.severity is not Severity.ERROR:
+            self.settings[row.name] = SourceSetting(str(value), origin)
+            self.values[row.name] = row.kind.read(value)
 
     def text(self, name: str) -> str:
         """The value of a setting as it was written, or its default."""
         setting = self.settings.get(name)
-        return str(self.table.rows[name].default) if setting is None else setting.value.strip()
+        return str(self.table.rows[name].default) if setting is None else setting.value
 
     def value(self, name: str) -> Any:
         """The value of a setting as its kind reads it."""
-        return self.table.rows[name].kind.read(self.text(name))
+        row = self.table.rows[name]
+        return self.values[name] if name in self.values else row.kind.read(row.default)
 
     def number(self, name: str) -> int:
         """The value of a number."""
