@@ -36,15 +36,24 @@ def wrong(origin: Origin, setting: Setting, value: object) -> Finding | None:
 
 def unserved(origin: Origin, setting: Setting, value: str) -> Finding | None:
     """Name a setting that is refused or has no effect, unless its value wishes for what is the case anyway."""
-    shown = f"{setting.name}={value}"[:_SHOWN]
     if value.lower() in setting.harmless:
         return None
     if setting.support is Support.REFUSED:
-        what = f"{shown} is not supported in this version"
-        return _finding(Severity.ERROR, origin, what, "", f"{setting.how[:1].upper()}{setting.how[1:]}.")
+        found, hint = refusal(setting, value)
+        return _finding(Severity.ERROR, origin, found, "", hint)
     if setting.support is Support.REPORTED and value != setting.default:
-        return _finding(Severity.NOTICE, origin, f"{shown} has no effect: {setting.how}")
+        return _finding(Severity.NOTICE, origin, f"{_shown(setting, value)} has no effect: {setting.how}")
     return None
+
+
+def refusal(setting: Setting, value: str) -> tuple[str, str]:
+    """Say that a setting is not served, and what to do instead."""
+    how = f"{setting.how[:1].upper()}{setting.how[1:]}."
+    return f"{_shown(setting, value)} is not supported in this version", how
+
+
+def _shown(setting: Setting, value: str) -> str:
+    return f"{setting.name}={value}"[:_SHOWN]
 
 
 def without_effect(origin: Origin, why: str, hint: str = "") -> Finding:

@@ -86,7 +86,7 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
             False,
             "Serve models of the same name from several repositories.",
             _NO,
-            "a model's name is unique over all repositories",
+            "a model's name is unique over all repositories: leave it out",
         ),
         Setting(
             "--enable-peer-access", _B, True, "Let GPUs read each other's memory.", _UNUSED, "engines decide"
@@ -164,13 +164,13 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         ),
     ),
     "Sagemaker": (
-        Setting("--allow-sagemaker", _B, False, "Serve SageMaker's routes.", _NO, "they are not served"),
+        Setting("--allow-sagemaker", _B, False, "Serve SageMaker's routes.", _NO, "leave it out"),
         Setting("--sagemaker-port", _I, 8080, "Port for them.", _UNUSED, "they are not served"),
         Setting("--sagemaker-safe-port-range", _T, "", "Ports for others.", _UNUSED, "they are not served"),
         Setting("--sagemaker-thread-count", _I, 8, "Threads for them.", _UNUSED, "they are not served"),
     ),
     "Vertex": (
-        Setting("--allow-vertex-ai", _B, False, "Serve Vertex AI's routes.", _NO, "they are not served"),
+        Setting("--allow-vertex-ai", _B, False, "Serve Vertex AI's routes.", _NO, "leave it out"),
         Setting("--vertex-ai-port", _I, 8080, "Port for them.", _UNUSED, "they are not served"),
         Setting("--vertex-ai-thread-count", _I, 8, "Threads for them.", _UNUSED, "they are not served"),
         Setting(

@@ -18,6 +18,7 @@ from trivium.servers.triton.command.errors import CannotStart
 from trivium.servers.triton.command.flag_table import FLAGS
 from trivium.servers.triton.command.metrics_flags import metrics_fields
 from trivium.servers.triton.command.trace_flags import trace_fields, unused_traces
+from trivium.settings.judging import refusal
 from trivium.settings.setting import Support
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.log_settings import LogSettings
@@ -134,7 +135,7 @@ def _startup(values: Mapping[str, Any]) -> tuple[str, ...] | None:
 def _check(values: Mapping[str, Any]) -> None:
     for name, flag in FLAGS.items():
         if flag.support is Support.REFUSED and values[name]:
-            raise ServeError(Code.UNSUPPORTED, f"{name} cannot be had here: {flag.how}. Leave it out.")
+            raise ServeError(Code.UNSUPPORTED, ". ".join(refusal(flag, str(values[name]).lower())))
     if values["--load-model"] and values["--model-control-mode"] != "explicit":
         raise ServeError(
             Code.INVALID,

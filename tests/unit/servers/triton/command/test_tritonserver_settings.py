@@ -177,8 +177,11 @@ def test_what_keeps_it_from_starting(flags: dict[str, Any], says: str) -> None:
     ("flags", "says"),
     [
         ({"http_port": 70000}, "--http-port: 70000; expected a whole number from 0 to 65535"),
-        ({"model_namespacing": True}, "--model-namespacing cannot be had here"),
-        ({"allow_sagemaker": True}, "--allow-sagemaker cannot be had here"),
+        (
+            {"model_namespacing": True},
+            "--model-namespacing=true is not supported in this version. A model's name",
+        ),
+        ({"allow_sagemaker": True}, "--allow-sagemaker=true is not supported in this version. Leave it out."),
         ({"trace_config": ("level=LOUD",)}, "invalid value for trace level option: LOUD"),
         ({"trace_level": ("LOUD",)}, "invalid value for trace level option: LOUD"),
         ({"http_restricted_api": ("foo:a=b",)}, "unknown restricted api 'foo'"),
