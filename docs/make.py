@@ -7,23 +7,25 @@ import json
 import re
 import runpy
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from trivium.catalogue import CATALOGUE
 from trivium.codecs import grpc_status
+from trivium.codecs.error_table import HTTP_STATUS
 from trivium.codecs.payload_table import READERS, WRITERS
 from trivium.profiles import HTTP
-from trivium.servers.djl.command.keys import KEYS as CONFIG_KEYS
-from trivium.servers.djl.words.keys import EVERY, DjlKey, DjlKeyRole
+from trivium.servers.djl.command.keys import CONFIG as DJL_CONFIG
+from trivium.servers.djl.words.keys import EVERY
 from trivium.servers.djl.words.language_model_keys import LANGUAGE_MODEL
-from trivium.servers.torchserve.command.properties_table import PROPERTIES, PropertySupport
+from trivium.servers.torchserve.command.properties_table import CONFIG as TORCHSERVE_CONFIG
 from trivium.servers.triton.command.flag_table import FLAGS
-from trivium.servers.triton.command.flags import FlagKind
-from trivium.servers.triton.words.keys import ROWS, TritonKeyRole
+from trivium.servers.triton.command.flags import PRESENCE
+from trivium.servers.triton.words.keys import ROWS
+from trivium.settings.setting import Setting, Support
 from trivium.types.access import AccessScope
 from trivium.types.state import ITEM_MOVES, SERVER_MOVES, VERSION_MOVES
-from trivium.wires.v2.errors import STATUS
 
 DOCS = Path(__file__).parent
 SCHEMA = CATALOGUE.schema
@@ -39,71 +41,79 @@ def diagram(moves) -> str:
     return "\n".join([*lines, "```"])
 
 
+def table(columns: Mapping[str, Callable[[Setting], str]], rows: Iterable[Setting]) -> str:
+    """A table of settings: the heading of each column, and what it shows of a row."""
+    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+    return "\n".join([*lines, *(f"| {' | '.join(show(row) for show in columns.values())} |" for row in rows)])
+
+
+def _name(row: Setting) -> str:
+    return f"`{row.name}`"
+
+
+def _value(row: Setting) -> str:
+    return f"{row.kind.in_manual}{', repeatable' if row.repeats else ''}"
+
+
+def _default(row: Setting) -> str:
+    default = str(row.default).lower() if isinstance(row.default, bool) else str(row.default)
+    return "" if row.repeats or row.kind is PRESENCE or not default else f"`{default}`"
+
+
+def _support(row: Setting) -> str:
+    return row.support.value
+
+
+def _how(row: Setting) -> str:
+    return row.how
+
+
+def settings(what: str, rows: Iterable[Setting]) -> str:
+    """Every setting of a table, what it may be, what holds without it, and what becomes of it."""
+    columns = {what: _name, "value": _value, "default": _default, "served": _support, "what differs": _how}
+    return table(columns, rows)
+
+
 def options() -> str:
     """Every server option, a section per group: flag, variable, key in the group's table, default, meaning."""
+    columns = {
+        "flag": lambda option: f"`{option.flag}`",
+        "variable": lambda option: f"`{option.variable}`",
+        "key in the file": lambda option: f"`{option.key}`",
+        "default": lambda option: f"`{option.default!r}`",
+        "meaning": lambda option: option.help,
+    }
     common = ", ".join(f"`{option.flag}`" for option in SCHEMA.options.values() if option.is_common)
     lines = [f"Most used: {common}."]
     for group, title in SCHEMA.groups.items():
-        lines += ["", f"## {title}: `[{group}]`", ""]
-        lines += ["| flag | variable | key in the file | default | meaning |", "|---|---|---|---|---|"]
-        for key, option in SCHEMA.keys[group].items():
-            names = f"`{option.flag}` | `{option.variable}` | `{key}`"
-            lines.append(f"| {names} | `{option.default!r}` | {option.help} |")
+        lines += ["", f"## {title}: `[{group}]`", "", table(columns, SCHEMA.keys[group].values())]
     return "\n".join(lines)
 
 
 def triton_keys() -> str:
     """Every field of a config.pbtxt and what becomes of it."""
-    words = {
-        TritonKeyRole.USED: "yes",
-        TritonKeyRole.PASSED_ON: "yes: passed on to the engine",
-        TritonKeyRole.REPORTED: "no, reported",
-        TritonKeyRole.REFUSED: "no, refused",
-    }
-    lines = ["| field | served | what happens instead |", "|---|---|---|"]
-    for field, row in ROWS.items():
-        lines.append(f"| `{field}` | {words[row.role]} | {row.text} |")
-    return "\n".join(lines)
-
-
-def tritonserver_flags() -> str:
-    """Every flag of the command `tritonserver` and what becomes of it."""
-    lines = ["| flag | value | default | served | what differs |", "|---|---|---|---|---|"]
-    for flag in FLAGS.values():
-        default = str(flag.default).lower() if flag.kind is FlagKind.BOOL else str(flag.default)
-        shown = "" if flag.repeats or flag.kind is FlagKind.SWITCH or default == "" else f"`{default}`"
-        kind = f"{flag.kind.value}{', repeatable' if flag.repeats else ''}"
-        lines.append(f"| `{flag.name}` | {kind} | {shown} | {flag.support.value} | {flag.how} |")
-    return "\n".join(lines)
-
-
-def djl_config_keys() -> str:
-    """Every key of DJL's config.properties and what becomes of it."""
-    lines = ["| key | value | default | served | what differs |", "|---|---|---|---|---|"]
-    for row in CONFIG_KEYS.values():
-        default = f"`{row.default}`" if row.default else ""
-        lines.append(f"| `{row.name}` | {row.expected} | {default} | {row.support.value} | {row.how} |")
-    return "\n".join(lines)
+    columns = {"field": _name, "served": _support, "what happens instead": _how}
+    return table(columns, ROWS.values())
 
 
 def language_model_options() -> str:
     """Every option of a language model that is not used as it is, by what becomes of it."""
-    words = {DjlKeyRole.REPORTED: "no, reported", DjlKeyRole.REFUSED: "no, refused"}
-    grouped: dict[DjlKey, list[str]] = {}
+    grouped: dict[Setting, list[str]] = {}
     for key, row in LANGUAGE_MODEL.items():
-        if row.role in words and EVERY.get(key) != row:
-            grouped.setdefault(row, []).append(f"`{key}`")
-    lines = ["| key | served | not a word of |", "|---|---|---|"]
-    for row, names in grouped.items():
-        harmless = ", ".join(f"`{word}`" for word in sorted(row.harmless) if word)
-        lines.append(f"| {', '.join(names)} | {words[row.role]}: {row.text} | {harmless} |")
-    return "\n".join(lines)
+        if row.support in (Support.REPORTED, Support.REFUSED) and EVERY.get(key) != row:
+            grouped.setdefault(replace(row, name=""), []).append(f"`{key}`")
+    columns = {
+        "key": lambda row: ", ".join(grouped[row]),
+        "served": lambda row: f"{_support(row)}: {row.how}",
+        "not a word of": lambda row: ", ".join(f"`{word}`" for word in sorted(row.harmless) if word),
+    }
+    return table(columns, grouped)
 
 
 def statuses() -> str:
     """The error table of the v2 protocol."""
     lines = ["| why | status |", "|---|---|"]
-    return "\n".join([*lines, *(f"| {code.value} | {status} |" for code, status in STATUS.items())])
+    return "\n".join([*lines, *(f"| {code.value} | {status} |" for code, status in HTTP_STATUS.items())])
 
 
 def rpc_statuses() -> str:
@@ -133,21 +143,6 @@ def route_owners() -> str:
     return "\n".join(
         [*lines, f"| all else is refused by | {' | '.join(each.fallback for each in listeners.values())} |"]
     )
-
-
-def torchserve_properties() -> str:
-    """Every property of TorchServe's config.properties and what becomes of it."""
-    words = {
-        PropertySupport.YES: "yes",
-        PropertySupport.PARTLY: "partly: ",
-        PropertySupport.UNUSED: "no, reported: ",
-        PropertySupport.NO: "no, refused: ",
-    }
-    lines = ["| property | value | default | served |", "|---|---|---|---|"]
-    for row in PROPERTIES.values():
-        default = f"`{row.default}`" if row.default else ""
-        lines.append(f"| `{row.name}` | {row.expected} | {default} | {words[row.support]}{row.how} |")
-    return "\n".join(lines)
 
 
 def accepted_differences() -> str:
@@ -263,12 +258,12 @@ PARTS: dict[str, Callable[[], str]] = {
     "server states": lambda: diagram(SERVER_MOVES),
     "options": options,
     "triton keys": triton_keys,
-    "tritonserver flags": tritonserver_flags,
+    "tritonserver flags": lambda: settings("flag", FLAGS.values()),
     "v2 statuses": statuses,
     "v2 grpc statuses": rpc_statuses,
-    "djl config keys": djl_config_keys,
+    "djl config keys": lambda: settings("key", DJL_CONFIG.rows.values()),
     "language model options": language_model_options,
-    "torchserve properties": torchserve_properties,
+    "torchserve properties": lambda: settings("property", TORCHSERVE_CONFIG.rows.values()),
     "djl_python names": djl_python_names,
     "TorchServe differences": torchserve_differences,
     "djl_python differences": djl_python_differences,

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from trivium.commands.command_line import read_properties
-from trivium.servers.djl.command.keys import KEYS
-from trivium.servers.torchserve.command.properties_table import PROPERTIES
+from trivium.servers.djl.command.keys import CONFIG as DJL
+from trivium.servers.torchserve.command.properties_table import CONFIG as TORCHSERVE
 from trivium.types.errors import ServeError
 
 _SUFFIX = ".properties"
@@ -27,7 +27,7 @@ def reader_of(path: object) -> str:
     except ServeError:
         properties = None
     names = set() if properties is None else set(properties.entries)
-    djl, torchserve = len(names & KEYS.keys()), len(names & PROPERTIES.keys())
+    djl, torchserve = len(names & DJL.rows.keys()), len(names & TORCHSERVE.rows.keys())
     texts = [_TORCHSERVE] if torchserve >= djl else []
     texts += [_DJL] if djl >= torchserve else []
     return " ".join(texts).format(path)

@@ -61,10 +61,10 @@ def _flags() -> Iterator[Callable[[Callable[..., Any]], Callable[..., Any]]]:
     text = "TOML file with any of the options below, in a table per group: [http], port = 8080."
     yield click.option("--config", "config_file", type=click.Path(path_type=Path), help=text)
     for option in SCHEMA.options.values():
-        if option.kind is bool:
+        if option.type is bool:
             yield click.option(option.flag, option.name, is_flag=True, default=None, help=_help(option))
         else:
-            yield click.option(option.flag, option.name, type=option.kind, default=None, help=_help(option))
+            yield click.option(option.flag, option.name, type=option.type, default=None, help=_help(option))
     for name in REMOVED:  # with or without a value, so that the refusal says what to do
         flag = "--" + name.replace("_", "-")
         yield click.option(flag, name, is_flag=False, flag_value="", default=None, hidden=True)

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trivium.types.findings import Finding, Severity
+from trivium.types.sources import SourceSetting
+from trivium.types.spec import Origin
 
 MAX_BYTES = 2**20
 _BLANKS = " \t\f"
@@ -37,6 +39,12 @@ class Properties:
         """The file that a key's value stands in, and its line there; this file where the key is in none."""
         entry = self.entries.get(key)
         return (self.file, None) if entry is None else (entry.file or self.file, entry.line)
+
+    def settings(self) -> Iterator[tuple[str, SourceSetting]]:
+        """Return each key with its value and the place of that."""
+        for key, entry in self.entries.items():
+            file, line = self.place(key)
+            yield key, SourceSetting(entry.value, Origin(file, key, line))
 
 
 def read(file: str, data: bytes) -> Properties:

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trivium.codecs.near_names import near
 from trivium.config.options import ServerConfig
 from trivium.config.schema import ConfigSchema
+from trivium.settings.judging import meant_by, unknown
 from trivium.settings.option import PREFIX, Option
+from trivium.settings.sources import SettingsTable, Sources
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.findings import Finding, Severity
+from trivium.types.spec import Origin
 
 REMOVED: Mapping[str, str] = {"grpc_layer": "Drop it: gRPC is served by Trivium's own HTTP/2 alone."}
 """Options that there were once, by name -> what to do now. Any source that still gives one is at fault."""
@@ -68,13 +70,12 @@ def configured(schema: ConfigSchema, **options: Any) -> ServerConfig:
 
 
 class _Merge:
-    """The values that were given so far, by option, with the faults and notices of their sources."""
+    """Lays the sources over one another, each option by the names that it has there; `notices` are worth a line."""
 
     def __init__(self, schema: ConfigSchema) -> None:
         self._schema = schema
         self._options = schema.options
-        self.values: dict[str, Any] = {}
-        self.faults: list[Finding] = []
+        self._sources = Sources(SettingsTable("Trivium's", "option", "docs/configuration.md", schema.options))
         self.notices: list[str] = []
 
     def take_file(self, file: str, tables: Mapping[str, Any]) -> None:
@@ -112,12 +113,9 @@ class _Merge:
             if name in REMOVED:
                 self._removed(file, f"{table}.{key}" if table else key, name)
                 return
-        near = _near(self._schema, table, key, is_table)
         known = list(self._schema.keys[table]) if table else [f"[{name}]" for name in self._schema.groups]
         shown = f"{table}.{key}" if table else key
-        self._fault(
-            file, shown, "no such option", ", ".join(known), f"Did you mean {near}?" if near else "Remove it."
-        )
+        self._no_option(file, shown, known, _meant(self._schema, table, key, is_table))
 
     def take_environment(self, environment: Mapping[str, str], flags: Mapping[str, Any]) -> None:
         """Take the variables that are options. One that a flag replaces is not even read."""
@@ -131,7 +129,7 @@ class _Merge:
             elif name in REMOVED:
                 self._removed(_ENVIRONMENT, variable, name)
             elif name not in self._options:
-                meant = near(name, self._options)
+                meant = meant_by(name, self._options)
                 hint = f" Did you mean {self._options[meant].variable}?" if meant else ""
                 self.notices.append(f"The variable {variable} is no option and has no effect.{hint}")
             elif name not in flags:
@@ -147,27 +145,28 @@ class _Merge:
             elif name in REMOVED:
                 self._removed(source, "--" + name.replace("_", "-"), name)
             else:
-                meant = near(name, self._options)
-                hint = f"Did you mean '{meant}'?" if meant else "Remove it."
-                self._fault(source, name, "no such option", ", ".join(self._options), hint)
+                meant = meant_by(name, self._options)
+                self._no_option(source, name, self._options, meant and f"'{meant}'")
 
     def finish(self) -> LoadedConfig:
         """Make the configuration. Raises ConfigError with all faults, if there are any."""
-        if self.faults:
-            raise ConfigError(tuple(self.faults))
-        return LoadedConfig(self._schema.config(self.values), tuple(self.notices))
+        if self._sources.faults:
+            raise ConfigError(self._sources.faults)
+        return LoadedConfig(self._schema.config(self._sources.values), tuple(self.notices))
 
     def _take(self, source: str, key: str, option: Option, value: object) -> None:
-        try:
-            self.values[option.name] = option.parse(value)
-        except ValueError:
-            self._fault(source, key, f"{value!r}", option.expected)
+        self._sources.take(option, value, Origin(source, key))
+
+    def _no_option(self, source: str, key: str, known: Iterable[str], meant: str) -> None:
+        expected = f"one of {', '.join(known)}"
+        fault = unknown(Origin(source, key), f"{key} is no option", expected, meant, "Remove it.")
+        self._sources.findings.append(fault)
 
     def _removed(self, source: str, key: str, name: str) -> None:
         self._fault(source, key, "this option was removed", hint=REMOVED[name])
 
     def _fault(self, source: str, key: str, found: str, expected: str = "", hint: str = "") -> None:
-        self.faults.append(Finding(Severity.ERROR, source, None, key, found, expected, hint))
+        self._sources.findings.append(Finding(Severity.ERROR, source, None, key, found, expected, hint))
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -189,17 +188,17 @@ def _read(path: Path) -> dict[str, Any]:
         raise ConfigError((fault,)) from error
 
 
-def _near(schema: ConfigSchema, table: str, key: str, is_table: bool) -> str:
+def _meant(schema: ConfigSchema, table: str, key: str, is_table: bool) -> str:
     """Find what somebody may have meant by this key: a table, or an option of the same table, or any option."""
     if is_table:
-        meant = near(key, schema.groups)
+        meant = meant_by(key, schema.groups)
         return f"[{meant}]" if meant else ""
     ordered = reversed(
         list(schema.options.values())
     )  # of several keys that are alike, the first group's is meant
     anywhere = {**{option.key: option for option in ordered}, **schema.options}
     inside = schema.keys.get(table, {})
-    for name in (key, near(key, inside), near(key, anywhere)):
+    for name in (key, meant_by(key, inside), meant_by(key, anywhere)):
         if option := inside.get(name) or anywhere.get(name):
             return f"'{option.key}' in [{option.group}]"
     return ""

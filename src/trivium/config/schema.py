@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from trivium.config.options import ServerConfig
+from trivium.settings.kinds import OneOf
 from trivium.settings.option import Option, options_of
 from trivium.types.by_type import ByType
 
@@ -70,7 +71,7 @@ def _completed(options: Iterable[Option], profiles: Mapping[str, str]) -> list[O
     *most, last = (f"{name} ({note})" if note else name for name, note in profiles.items())
     words = f"{', '.join(most)} or {last}"
     return [
-        replace(each, help=each.help.format(words), choices=tuple(profiles))
+        replace(each, help=each.help.format(words), kind=OneOf(tuple(profiles)))
         if each.name == "profile"
         else each
         for each in options

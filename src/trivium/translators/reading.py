@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from trivium.codecs.near_names import near
+from trivium.settings.judging import meant_by
 
 LARGEST = 2**31 - 1
 _SHOWN = 80
@@ -127,6 +127,5 @@ def _text(value: object) -> str:
 
 
 def _near(text: str, words: Sequence[str]) -> str:
-    lower = {word.lower(): word for word in words}
-    meant = near(text.lower(), lower, 0.7)
-    return f"Did you mean {lower[meant]}?" if meant else ""
+    meant = meant_by(text, words, 0.7)
+    return f"Did you mean {meant}?" if meant else ""

@@ -89,5 +89,5 @@ def test_a_key_store_without_its_library_says_what_to_install(
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.serialization", None)
     store = tmp_path / "store"
     store.write_bytes(b"x")
-    with pytest.raises(ServeError, match=r"pip install 'trivium\[pkcs12\]'"):
+    with pytest.raises(ServeError, match="-m pip install 'cryptography>="):
         tls_files("HTTP", str(store), "", "")

@@ -9,24 +9,16 @@ from click.testing import CliRunner
 from tests.harness.djl_folders import HANDLER, make, zipped
 
 from trivium.cli.check import command
-from trivium.servers.djl.command.keys import KEYS, KeyKind
+from trivium.servers.djl.command.keys import CONFIG
 from trivium.servers.djl.words.engines import ENGINES, DjlEngine
 from trivium.servers.djl.words.judging import KNOWN
 from trivium.servers.djl.words.names import SHEET
-from trivium.servers.djl.words.values import FORMS, ValueType
+from trivium.servers.djl.words.values import FORMS
+from trivium.settings.kinds import TEXT, Whole
 
 FILES = {"Python": {"model_py": HANDLER}, "PyTorch": {"m_pt": ""}, "OnnxRuntime": {"m_onnx": ""}}
 SERVED = [engine for engine in ENGINES if engine.engine]
-WRONG_CONFIG = {
-    KeyKind.SWITCH: "yes",
-    KeyKind.NUMBER: "many",
-    KeyKind.ADDRESS: "127.0.0.1:8080",
-    KeyKind.MODELS: "a:b:c:d:e=x",
-    KeyKind.DEVICES: "tpu",
-    KeyKind.STATUS: "fine",
-    KeyKind.PATTERN: "(",
-    KeyKind.ACCESS: "clsoed",
-}
+WRONG_CONFIG = {"load_models": "a:b:c:d:e=x", "model_url_pattern": "("}
 
 
 def named(output: str) -> dict[int, str]:
@@ -81,8 +73,8 @@ def test_every_wrong_value_of_a_model_is_named_with_what_is_expected(
     forms = {key: FORMS[key] for key in engine.keys if key in FORMS}
     assert len(forms) > 15
     wrong = dict.fromkeys(forms, "maybe")
-    over = {key: str(f.most + 1) for key, f in forms.items() if f.kind is ValueType.NUMBER}
-    under = {key: str(f.least - 1) for key, f in forms.items() if f.kind is ValueType.NUMBER}
+    over = {key: str(f.most + 1) for key, f in forms.items() if isinstance(f, Whole)}
+    under = {key: str(f.least - 1) for key, f in forms.items() if isinstance(f, Whole)}
     for number, values in enumerate((wrong, over, under)):
         lines = ["option.model_loading_timeout=1", "load_on_devices=tpu"]
         lines += [f"{key}={value}" for key, value in values.items() if key != "option.model_loading_timeout"]
@@ -98,7 +90,7 @@ def test_every_wrong_value_of_a_model_is_named_with_what_is_expected(
     ("line", "words"),
     [
         ("engine=Pyton", "Did you mean Python?"),
-        ("option.model_loading_timeout=soon", "an integer from 1"),
+        ("option.model_loading_timeout=soon", "a whole number from 1"),
         ("option.env=A", "NAME=value"),
         ("load_on_devices=gpu77", "a GPU that is there"),
         ("option.entryPoint=modle.py", "Did you mean model.py?"),
@@ -110,7 +102,7 @@ def test_values_that_other_rules_read(tmp_path: Path, line: str, words: str) -> 
 
 
 def test_every_misspelt_key_of_a_configuration_is_named_with_the_nearest(tmp_path: Path) -> None:
-    mutants = {slip: key for key in KEYS for slip in list(slips(key))[:3] if slip not in KEYS}
+    mutants = {slip: key for key in CONFIG.rows for slip in list(slips(key))[:3] if slip not in CONFIG.rows}
     file = tmp_path / "config.properties"
     file.write_text("".join(f"{slip}=1\n" for slip in mutants))
     found = check("--djl-config", str(file))
@@ -121,18 +113,17 @@ def test_every_misspelt_key_of_a_configuration_is_named_with_the_nearest(tmp_pat
 
 
 def test_every_wrong_value_of_a_configuration_is_named_with_what_is_expected(tmp_path: Path) -> None:
-    rows = [row for row in KEYS.values() if row.kind in WRONG_CONFIG]
-    values = [(row, WRONG_CONFIG[row.kind]) for row in rows]
-    bounds = {KeyKind.STATUS: (399, 600)}
+    rows = [row for row in CONFIG.rows.values() if row.kind is not TEXT]
+    values = [(row, WRONG_CONFIG.get(row.name, "no one")) for row in rows]
     for row in rows:
-        if row.kind in (KeyKind.NUMBER, KeyKind.STATUS):
-            values += [(row, str(v)) for v in bounds.get(row.kind, (row.least - 1, row.most + 1))]
+        if isinstance(row.kind, Whole):
+            values += [(row, str(number)) for number in (row.kind.least - 1, row.kind.most + 1)]
     file = tmp_path / "config.properties"
     for number, (row, value) in enumerate(values):
         file.write_text("\n" * number + f"{row.name}={value}\n")
         found = check("--djl-config", str(file))
         assert row.name in found[number + 1]
-        assert row.expected in found[number + 1], (row.name, value)
+        assert row.kind.expected in found[number + 1], (row.name, value)
 
 
 def test_models_are_read_under_a_configuration(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_groups():
 def test_an_option_is_a_field_of_its_group(option: Option):
     value = SCHEMA.value(ServerConfig(), option.name)
     assert value == option.default
-    assert type(value) is option.kind
+    assert type(value) is option.type
 
 
 @EACH
@@ -47,8 +47,8 @@ def test_a_key_is_the_flags_name_without_the_groups_prefix(option: Option):
 def test_an_option_says_what_it_is_for_and_its_default_fits(option: Option):
     assert re.fullmatch(r"--[a-z]+(-[a-z]+)*", option.flag)
     assert option.help.endswith(".")
-    assert option.parse(option.default) == option.default
-    assert not (option.kind is bool and option.default), "a flag can only switch on"
+    assert option.kind.read(option.default) == option.default
+    assert not (option.type is bool and option.default), "a flag can only switch on"
 
 
 def test_no_name_of_an_option_is_a_group():

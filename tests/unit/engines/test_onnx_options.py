@@ -6,12 +6,13 @@ from tests.harness.virtual_models import make_spec
 
 from trivium.engines.onnx.options import (
     IN_DEVICE,
+    KNOWN,
     OPTIONS,
     SHRINKS,
     run_options,
     session_options,
-    unknown_parameters,
 )
+from trivium.settings.parameters import unknown_parameters
 from trivium.types.errors import Code, ServeError
 from trivium.types.spec import Origin
 
@@ -45,12 +46,12 @@ def test_set(name, text, attribute, value):
 
 
 def test_every_option_has_been_set():
-    assert {name for name, *_ in SET} | {IN_DEVICE, "profile_output"} == set(OPTIONS)
+    assert {name for name, *_ in SET} | {IN_DEVICE, "profile_output"} == {row.name for row in OPTIONS}
 
 
 def test_initializers_may_lie_on_the_device():
     assert options(**{IN_DEVICE: "1"}).get_session_config_entry(IN_DEVICE) == "1"
-    with pytest.raises(ServeError, match="expected 0 or 1"):
+    with pytest.raises(ServeError, match="expected one of 0, 1"):
         options(**{IN_DEVICE: "yes"})
 
 
@@ -81,11 +82,12 @@ def test_refused_with_its_place(name, text):
     with pytest.raises(ServeError) as caught:
         options({f"parameters[{name}]": Origin("config.pbtxt", "parameters", 7)}, **{name: text})
     assert caught.value.code is Code.LOAD_FAILED
+    (expected,) = (row.kind.expected for row in OPTIONS if row.name == name)
     assert caught.value.message == (
-        f"Model 'm': parameter '{name}' is '{text}' (config.pbtxt:7 (parameters)); expected {OPTIONS[name][1]}."
+        f"Model 'm': parameter '{name}' is '{text}' (config.pbtxt:7 (parameters)); expected {expected}."
     )
 
 
 def test_unknown_parameters_are_told_and_known_ones_not():
-    notes = unknown_parameters(make_spec(parameters={"a": "1", "graph_level": "1", "b": "2"}))
+    notes = unknown_parameters({"a": "1", "graph_level": "1", "b": "2"}, "onnx", KNOWN)
     assert [note.split("'")[1] for note in notes] == ["a", "b"]

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 from tests.harness.virtual_models import make_spec
 
-from trivium.engines.torch.options import KNOWN, Options, ProcessSettings, options, unknown_parameters
+from trivium.engines.torch.options import KNOWN, Options, ProcessSettings, options
+from trivium.settings.parameters import unknown_parameters
 from trivium.types.errors import Code, ServeError
 from trivium.types.spec import Origin
 
@@ -117,6 +118,6 @@ def test_a_value_that_cannot_be_is_named_with_its_place(name, text):
 
 
 def test_unknown_parameters_are_noted():
-    notes = unknown_parameters(spec(**dict.fromkeys(KNOWN, "1"), THREADS="1"))
+    notes = unknown_parameters({**dict.fromkeys(KNOWN, "1"), "THREADS": "1"}, "torch", KNOWN)
     assert len(notes) == 1
     assert notes[0].startswith("parameter 'THREADS' has no meaning to engine 'torch' and changes nothing")

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trivium.codecs.batched_runner import BatchedRunner, Called
-from trivium.engines.onnx.options import register_operators, run_options, session_options, unknown_parameters
+from trivium.engines.onnx.options import KNOWN, register_operators, run_options, session_options
 from trivium.engines.onnx.providers import execution_providers, lacking
 from trivium.machine import extras
+from trivium.settings.parameters import unknown_parameters
 from trivium.types.datatype import Array, DataType
 from trivium.types.errors import Code, ServeError, said_by
 from trivium.types.payload import PayloadKind, Tensor, Tensors
@@ -106,7 +107,10 @@ class OnnxEngine:
         session = _session(spec, options, ["CPUExecutionProvider"])
         inputs = tuple(_described(spec, node, "input") for node in session.get_inputs())
         outputs = tuple(_described(spec, node, "output") for node in session.get_outputs())
-        notes = (*unknown_parameters(spec), *lacking(runtime.get_available_providers(), spec))
+        notes = (
+            *unknown_parameters(spec.parameters, "onnx", KNOWN),
+            *lacking(runtime.get_available_providers(), spec),
+        )
         batchable = all(tensor.dims[:1] == (-1,) for tensor in (*inputs, *outputs))
         return ModelFacts(inputs, outputs, batchable, notes)
 

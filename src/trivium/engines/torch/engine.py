@@ -16,8 +16,9 @@ from trivium.engines.torch.arrays import to_array, to_torch
 from trivium.engines.torch.call import Arrange, arrange, choose, flatten
 from trivium.engines.torch.facts import facts
 from trivium.engines.torch.module_file import ModuleFiles, device_of, library
-from trivium.engines.torch.options import Options, ProcessSettings, options, unknown_parameters
+from trivium.engines.torch.options import KNOWN, Options, ProcessSettings, options
 from trivium.engines.torch.programs import ExportedProgram
+from trivium.settings.parameters import unknown_parameters
 from trivium.types.datatype import Array, DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.payload import PayloadKind, Tensor, Tensors
@@ -156,7 +157,7 @@ class TorchEngine:
         """Return what a traced file or an exported program tells; of others a note alone. Raises as `Engine.facts`
         says.
         """
-        return facts(library(), spec, unknown_parameters(spec))
+        return facts(library(), spec, unknown_parameters(spec.parameters, "torch", KNOWN))
 
     def open(self, spec: ModelSpec, placement: Placement) -> BatchedRunner[TorchModel]:
         """A model of its own for every instance, unless ENABLE_WEIGHT_SHARING says otherwise."""

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
-from trivium.types.errors import Code, ServeError
+from trivium.settings.kinds import DIGIT_SWITCH, Whole
+from trivium.settings.parameters import read_parameters
+from trivium.settings.setting import Setting
 from trivium.types.spec import ModelSpec
 
 log = logging.getLogger(__name__)
 
-_TRUTH = {"1": True, "true": True, "0": False, "false": False}
+_THREADS = Whole(1, 9999)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +56,30 @@ COUNTS: dict[str, Apply] = {
     "INTRA_OP_THREAD_COUNT": _threads,
     "NUM_THREADS": _threads,
 }
-OWN = ("INFERENCE_MODE", "DISABLE_OPTIMIZED_EXECUTION", "ENABLE_WEIGHT_SHARING", "ENABLE_CACHE_CLEANING")
-KNOWN = (*OWN, *SWITCHES, *COUNTS)
+OWN = tuple(
+    Setting(name, DIGIT_SWITCH, default)
+    for name, default in (
+        ("INFERENCE_MODE", True),
+        ("DISABLE_OPTIMIZED_EXECUTION", False),
+        ("ENABLE_WEIGHT_SHARING", False),
+        ("ENABLE_CACHE_CLEANING", False),
+    )
+)
+_OF_PROCESS = (
+    *(Setting(name, DIGIT_SWITCH) for name in SWITCHES),
+    *(Setting(name, _THREADS) for name in COUNTS),
+)
+KNOWN = tuple(row.name for row in (*OWN, *_OF_PROCESS))
 
 
 def options(spec: ModelSpec) -> Options:
     """The model's own options. LOAD_FAILED names a value that cannot be."""
+    values = {row.name: row.default for row in OWN} | read_parameters(spec, OWN)
     return Options(
-        inference_mode=_switch(spec, "INFERENCE_MODE", True),
-        optimizes=not _switch(spec, "DISABLE_OPTIMIZED_EXECUTION", False),
-        shares_weights=_switch(spec, "ENABLE_WEIGHT_SHARING", False),
-        cleans_cache=_switch(spec, "ENABLE_CACHE_CLEANING", False),
+        inference_mode=values["INFERENCE_MODE"],
+        optimizes=not values["DISABLE_OPTIMIZED_EXECUTION"],
+        shares_weights=values["ENABLE_WEIGHT_SHARING"],
+        cleans_cache=values["ENABLE_CACHE_CLEANING"],
     )
 
 
@@ -79,16 +94,10 @@ class ProcessSettings:
         """Set the switches of the process that the spec names. LOAD_FAILED for a value that cannot be; a warning
         where another model had asked for another value, and where torch is past taking one.
         """
-        wanted: list[tuple[str, Apply, object]] = []
-        for name, put in SWITCHES.items():
-            if name in spec.parameters:
-                wanted.append((name, put, _switch(spec, name, False)))
-        for name, put in COUNTS.items():
-            if name in spec.parameters:
-                wanted.append((name, put, _count(spec, name)))
+        wanted = read_parameters(spec, _OF_PROCESS)
         with self._lock:
-            for name, put, value in wanted:
-                self._apply_one(torch, spec.name, name, put, value)
+            for name, value in wanted.items():
+                self._apply_one(torch, spec.name, name, (SWITCHES | COUNTS)[name], value)
 
     def _apply_one(self, torch: Any, model: str, name: str, put: Apply, value: object) -> None:
         before = self._set.get(name)
@@ -110,37 +119,3 @@ class ProcessSettings:
             )
             return
         self._set[name] = value, model
-
-
-def unknown_parameters(spec: ModelSpec) -> tuple[str, ...]:
-    """A note for each parameter that means nothing to this engine."""
-    return tuple(
-        f"parameter '{name}' has no meaning to engine 'torch' and changes nothing; it knows: {', '.join(KNOWN)}"
-        for name in spec.parameters
-        if name not in KNOWN
-    )
-
-
-def _switch(spec: ModelSpec, name: str, default: bool) -> bool:
-    text = spec.parameters.get(name)
-    if text is None:
-        return default
-    value = _TRUTH.get(text.strip().lower())
-    if value is None:
-        raise _unfit(spec, name, "true or false")
-    return value
-
-
-def _count(spec: ModelSpec, name: str) -> int:
-    text = spec.parameters[name].strip()
-    if not text.isascii() or not text.isdigit() or not 0 < len(text) < 5 or not int(text):
-        raise _unfit(spec, name, "a number of threads from 1 to 9999")
-    return int(text)
-
-
-def _unfit(spec: ModelSpec, name: str, expected: str) -> ServeError:
-    place = spec.origin.get(f"parameters[{name}]", "as read")
-    return ServeError(
-        Code.LOAD_FAILED,
-        f"Model '{spec.name}': parameter '{name}' is '{spec.parameters[name]}' ({place}); expected {expected}.",
-    )

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.harness.virtual_models import make_spec
 
-from trivium.engines.hf.options import DESCRIPTIONS, GenerationOptions, faults, options, unknown
+from trivium.engines.hf.options import SETTINGS, GenerationOptions, options, unknown
 from trivium.types.errors import Code, ServeError
 from trivium.types.spec import Origin
 
@@ -56,7 +56,6 @@ def test_what_is_said_is_taken():
 )
 def test_what_cannot_be_is_refused_with_its_name_and_place(name, value):
     spec = replace(told(**{name: value}), origin={f"parameters[{name}]": Origin("model.toml", name, 3)})
-    assert list(faults(spec.parameters)) == [name]
     with pytest.raises(ServeError, match=rf"parameter '{name}' is '.*' \(model.toml:3") as caught:
         options(spec)
     assert caught.value.code is Code.LOAD_FAILED
@@ -68,8 +67,10 @@ def test_what_means_nothing_is_told_with_the_near_name():
     assert "Did you mean 'slots'?" in text
 
 
-def test_every_option_is_described():
-    assert set(DESCRIPTIONS) == set(GenerationOptions.__dataclass_fields__)
+def test_every_option_is_described_and_has_the_default_that_counts():
+    assert {row.name for row in SETTINGS if row.help} == set(GenerationOptions.__dataclass_fields__)
+    for row in SETTINGS:
+        assert row.default == "" or row.default == getattr(GenerationOptions(), row.name)
 
 
 def test_what_protocols_read_is_not_unknown():

@@ -14,14 +14,14 @@ from trivium.app import Catalogue
 from trivium.config.loading import LoadedConfig, from_process
 from trivium.config.options import ServerConfig
 from trivium.config.schema import ConfigSchema
-from trivium.servers.djl.command.keys import ServingAddress, read_address
-from trivium.servers.djl.command.sources import ServingSources
 from trivium.servers.djl.folder.environment import EnvironmentRules, environment_rules
 from trivium.servers.djl.wire.options import LazyRule
 from trivium.servers.djl.words.error_rate_policy import ErrorKind
 from trivium.servers.djl.words.layers import from_environment
 from trivium.servers.djl.words.model_urls import LOCAL, DjlModelUrl, read_list, read_url
 from trivium.servers.djl.words.naming import ARCHIVES, archive_suffix
+from trivium.settings.kinds import ListenerAddress
+from trivium.settings.sources import Sources
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.sources import ModelSource, SourceSetting
 from trivium.types.spec import Origin
@@ -80,7 +80,7 @@ class ServingSettings:
     models: Sequence[StartupModel]
     waits: bool
     notices: Sequence[str]
-    sources: ServingSources
+    sources: Sources
     home: Path
     environments: EnvironmentRules
     fails_fast: bool = False
@@ -88,7 +88,7 @@ class ServingSettings:
 
 
 def settle(
-    catalogue: Catalogue, sources: ServingSources, environment: Mapping[str, str], home: Path
+    catalogue: Catalogue, sources: Sources, environment: Mapping[str, str], home: Path
 ) -> ServingSettings:
     """Return the settings of a server whose home is this folder, and which is made of what the catalogue has."""
     if sources.faults:
@@ -111,7 +111,7 @@ def settle(
     )
 
 
-def _lazy(sources: ServingSources, config: ServerConfig) -> LazyRule | None:
+def _lazy(sources: Sources, config: ServerConfig) -> LazyRule | None:
     """Return by which rule predictions register models. Raises INVALID where not everybody who predicts may."""
     pattern = sources.text("model_url_pattern")
     if not pattern:
@@ -129,12 +129,12 @@ def _lazy(sources: ServingSources, config: ServerConfig) -> LazyRule | None:
 
 def _config(
     schema: ConfigSchema,
-    sources: ServingSources,
+    sources: Sources,
     environment: Mapping[str, str],
     home: Path,
     notices: list[str],
 ) -> LoadedConfig:
-    inference, management = (_address(sources, f"{role}_address") for role in ("inference", "management"))
+    inference, management = (sources.value(f"{role}_address") for role in ("inference", "management"))
     if not sources.is_given("management_address"):
         management = inference
     is_closed = sources.text("trivium_management").lower() == "closed"
@@ -153,7 +153,7 @@ def _config(
         "djl_multi_status": sources.switch("allow_multi_status"),
         "djl_request_id_header": sources.text("request_id_header_key"),
         "djl_statuses": ",".join(
-            f"{name}={sources.text(key)}" for key, name in _STATUSES.items() if sources.is_given(key)
+            f"{name}={sources.number(key)}" for key, name in _STATUSES.items() if sources.is_given(key)
         ),
         "djl_error_rates": ",".join(
             f"{kind}={sources.text(key)}"
@@ -178,7 +178,7 @@ def _config(
     return loaded
 
 
-def _grpc(sources: ServingSources) -> dict[str, object]:
+def _grpc(sources: Sources) -> dict[str, object]:
     """Return where the gRPC service listens; off where nobody has said so, as without the original's plug-in."""
     if not (sources.is_given("grpc_address") or sources.is_given("grpc_port")):
         return {"no_grpc": True}
@@ -198,13 +198,7 @@ def _wide(place: str, is_closed: bool) -> str:
     )
 
 
-def _address(sources: ServingSources, key: str) -> ServingAddress:
-    address = read_address(sources.text(key))
-    assert address is not None, "its value was judged when it was taken"
-    return address
-
-
-def _listener(sources: ServingSources, address: ServingAddress, name: str, home: Path) -> dict[str, object]:
+def _listener(sources: Sources, address: ListenerAddress, name: str, home: Path) -> dict[str, object]:
     found: dict[str, object] = {f"{name}_port": address.bind.port, f"{name}_socket": address.bind.path}
     if address.is_tls:
         certificate, key = _certificate(sources, home)
@@ -212,7 +206,7 @@ def _listener(sources: ServingSources, address: ServingAddress, name: str, home:
     return found
 
 
-def _certificate(sources: ServingSources, home: Path) -> tuple[str, str]:
+def _certificate(sources: Sources, home: Path) -> tuple[str, str]:
     certificate, key, store = (
         str(home / sources.text(name)) if sources.text(name) else ""
         for name in ("certificate_file", "private_key_file", "keystore")
@@ -228,7 +222,7 @@ def _certificate(sources: ServingSources, home: Path) -> tuple[str, str]:
     )
 
 
-def _under(sources: ServingSources, environment: Mapping[str, str]) -> dict[str, SourceSetting]:
+def _under(sources: Sources, environment: Mapping[str, str]) -> dict[str, SourceSetting]:
     """Return what holds for every model that does not set it itself: OPTION_ and ARGS_ before all else."""
     found = {key: sources.settings[key] for key in _UNDER if sources.is_given(key)}
     headroom = SourceSetting(sources.text("reserved_memory_mb"), Origin("DJL's default", ""))
@@ -240,7 +234,7 @@ def _under(sources: ServingSources, environment: Mapping[str, str]) -> dict[str,
 
 
 def _models(
-    sources: ServingSources, environment: Mapping[str, str], home: Path, notices: list[str]
+    sources: Sources, environment: Mapping[str, str], home: Path, notices: list[str]
 ) -> list[StartupModel]:
     wanted = sources.text("load_models")
     store = sources.text("model_store")

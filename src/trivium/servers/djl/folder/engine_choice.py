@@ -14,7 +14,7 @@ from trivium.servers.djl.folder.folder import DjlModelFolder
 from trivium.servers.djl.words.detection import Detected, detect, find_file
 from trivium.servers.djl.words.engines import NAMES, PYTHON, SPELLINGS, DjlEngine, served_names
 from trivium.servers.djl.words.handlers import HandlerKind, is_asynchronous, kind_of, names_of
-from trivium.servers.djl.words.settings import DjlSettings, Setting
+from trivium.servers.djl.words.settings import DjlSettings, Placed
 from trivium.types.spec import Origin
 
 _ENTRY = "option.entryPoint"
@@ -32,12 +32,12 @@ class Choice:
     engine, and `checkpoint` its weights.
     """
 
-    engine: Setting[DjlEngine]
-    entry: Setting[str]
-    function: Setting[str]
-    is_asynchronous: Setting[bool]
-    root: Setting[Path] | None = None
-    parameters: Mapping[str, Setting[str]] = field(default_factory=dict)
+    engine: Placed[DjlEngine]
+    entry: Placed[str]
+    function: Placed[str]
+    is_asynchronous: Placed[bool]
+    root: Placed[Path] | None = None
+    parameters: Mapping[str, Placed[str]] = field(default_factory=dict)
     checkpoint: CheckpointReading | None = None
 
 
@@ -55,11 +55,11 @@ def choose(settings: DjlSettings, folder: DjlModelFolder) -> Choice | None:
     if entry is None:
         return None
     has_mode = engine.value.runs_handlers
-    mode = _mode(settings, folder, entry.value, function.value) if has_mode else Setting(False, engine.origin)
+    mode = _mode(settings, folder, entry.value, function.value) if has_mode else Placed(False, engine.origin)
     return Choice(engine, entry, function, mode)
 
 
-def _mode(settings: DjlSettings, folder: DjlModelFolder, entry: str, function: str) -> Setting[bool]:
+def _mode(settings: DjlSettings, folder: DjlModelFolder, entry: str, function: str) -> Placed[bool]:
     """Is the handler asynchronous: by the option, or, without it, by the text of its file?"""
     is_file = entry.endswith(".py")
     is_async = is_file and is_asynchronous(folder.text(entry), function)
@@ -76,7 +76,7 @@ def _mode(settings: DjlSettings, folder: DjlModelFolder, entry: str, function: s
         if is_file
         else "DJL's default"
     )
-    return Setting(is_async, Origin(rule, ""))
+    return Placed(is_async, Origin(rule, ""))
 
 
 def _prefixes(settings: DjlSettings, folder: DjlModelFolder) -> tuple[str, ...]:
@@ -86,7 +86,7 @@ def _prefixes(settings: DjlSettings, folder: DjlModelFolder) -> tuple[str, ...]:
 
 def _engine(
     settings: DjlSettings, folder: DjlModelFolder, prefixes: tuple[str, ...]
-) -> Setting[DjlEngine] | None:
+) -> Placed[DjlEngine] | None:
     written = settings.text(["engine"])
     if written.value:
         engine, report = NAMES.get(written.value.lower(), (None, ""))
@@ -97,11 +97,11 @@ def _engine(
             return None
         if report:
             settings.notice("engine", f"engine={written.value} is served as {engine.name}: {report}")
-        return Setting(engine, written.origin)
+        return Placed(engine, written.origin)
     has_model_id = bool(settings.text([_MODEL_ID]).value)
     detected = detect(folder.files, prefixes, has_model_id)
     if detected is None and settings.text([_ENTRY]).value:
-        return Setting(PYTHON, Origin(f"the key {_ENTRY}", ""))
+        return Placed(PYTHON, Origin(f"the key {_ENTRY}", ""))
     if detected is None:
         there = ", ".join(sorted(folder.files | folder.folders)[:10]) or "nothing"
         found = f"no model file by which to choose an engine; the folder has {there}"
@@ -112,15 +112,15 @@ def _engine(
         found = f"a model of the engine {detected.engine.name} ({detected.rule})"
         settings.fault("engine", found, served_names(), detected.engine.way_out)
         return None
-    return Setting(detected.engine, Origin(detected.rule, ""))
+    return Placed(detected.engine, Origin(detected.rule, ""))
 
 
 def _model_file(
     settings: DjlSettings, folder: DjlModelFolder, prefixes: tuple[str, ...], suffixes: tuple[str, ...]
-) -> Setting[str] | None:
+) -> Placed[str] | None:
     file = find_file(folder.files, prefixes, suffixes)
     if file:
-        return Setting(file, Origin(str(folder.path / file), ""))
+        return Placed(file, Origin(str(folder.path / file), ""))
     (suffix, *_) = suffixes
     expected = " or ".join(f"{prefix}{suffix}" for prefix in dict.fromkeys((*prefixes, "model")))
     hint = folder.misnamed((suffix,)) or "Add the model file."
@@ -130,7 +130,7 @@ def _model_file(
 
 def _entry_point(
     settings: DjlSettings, folder: DjlModelFolder, prefixes: tuple[str, ...], function: str
-) -> Setting[str] | None:
+) -> Placed[str] | None:
     _check_model_id(settings)
     written = settings.text([_ENTRY])
     entry = written if written.value else _default_entry(folder, prefixes, function)
@@ -147,7 +147,7 @@ def _entry_point(
     return entry
 
 
-def _default_entry(folder: DjlModelFolder, prefixes: tuple[str, ...], function: str) -> Setting[str] | None:
+def _default_entry(folder: DjlModelFolder, prefixes: tuple[str, ...], function: str) -> Placed[str] | None:
     """Return the file by the folder's name, then model.py; of several the first that holds a handler."""
     names = [
         name
@@ -158,7 +158,7 @@ def _default_entry(folder: DjlModelFolder, prefixes: tuple[str, ...], function: 
         return None
     holding = (name for name in names if kind_of(folder.text(name), function) is HandlerKind.DJL)
     name = next(holding, names[0])
-    return Setting(name, Origin(f"the file {name}", ""))
+    return Placed(name, Origin(f"the file {name}", ""))
 
 
 def _check_entry(settings: DjlSettings, folder: DjlModelFolder, entry: str) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from trivium.servers.djl.folder.engine_choice import Choice
 from trivium.servers.djl.folder.folder import DjlModelFolder
 from trivium.servers.djl.words.handlers import imports_of
-from trivium.servers.djl.words.settings import DjlSettings, Setting
+from trivium.servers.djl.words.settings import DjlSettings, Placed
 from trivium.types.spec import Defaults, Device, InstanceGroup, Origin
 
 MOST_RANKS = 64
@@ -134,7 +134,7 @@ class GroupTranslation:
             )
 
     def _plain(
-        self, devices: Sequence[Setting[tuple[Device, int]]], processes: int = 1
+        self, devices: Sequence[Placed[tuple[Device, int]]], processes: int = 1
     ) -> Iterator[InstanceGroup]:
         for index, device in enumerate(devices):
             kind, number = device.value
@@ -146,7 +146,7 @@ class GroupTranslation:
             group = self._group(index, kind, str(number) if is_gpu else "", least, most, device.origin)
             yield replace(group, device_ids=(number,) if is_gpu else ())
 
-    def _counts(self, kind: Device, default: int, why: str) -> tuple[Setting[int], Setting[int]]:
+    def _counts(self, kind: Device, default: int, why: str) -> tuple[Placed[int], Placed[int]]:
         settings = self._settings
         most = settings.number((f"{kind.value}.maxWorkers", "maxWorkers"), default, why)
         least = settings.number((f"{kind.value}.minWorkers", "minWorkers"), 1)
@@ -156,7 +156,7 @@ class GroupTranslation:
         return least, most
 
     def _group(
-        self, index: int, kind: Device, number: str, least: Setting[int], most: Setting[int], device: Origin
+        self, index: int, kind: Device, number: str, least: Placed[int], most: Placed[int], device: Origin
     ) -> InstanceGroup:
         idle = self._settings.number(("max_idle_time", "option.max_idle_time"), 60)
         group = f"groups[{index}]."

@@ -13,7 +13,7 @@ from trivium.servers.djl.folder.engine_choice import Choice
 from trivium.servers.djl.folder.folder import DjlModelFolder
 from trivium.servers.djl.words.detection import detect, find_file
 from trivium.servers.djl.words.engines import LANGUAGE_MODEL, NAMES, PYTHON
-from trivium.servers.djl.words.settings import DjlSettings, Setting
+from trivium.servers.djl.words.settings import DjlSettings, Placed
 from trivium.types.spec import Defaults, Origin
 
 _BATCH, _ENTRY, _MODEL_ID = "option.rolling_batch", "option.entryPoint", "option.model_id"
@@ -78,10 +78,10 @@ def choose(settings: DjlSettings, folder: DjlModelFolder, defaults: Defaults) ->
     trusts = settings.switch(_TRUST)  # or HF_TRUST_REMOTE_CODE: see `dialects.djl.layers`
     made = read_checkpoint(root.value, trusts.value, f"write {_TRUST}=true", _gguf(folder, root.value))
     settings.findings += made.findings
-    entry = Setting(made.entry, Origin(str(root.value / made.entry), ""))
-    rule = Setting("", Origin("a language model has no handler", ""))
-    plain = Setting(False, rule.origin)
-    engine = Setting(LANGUAGE_MODEL, _why(settings))
+    entry = Placed(made.entry, Origin(str(root.value / made.entry), ""))
+    rule = Placed("", Origin("a language model has no handler", ""))
+    plain = Placed(False, rule.origin)
+    engine = Placed(LANGUAGE_MODEL, _why(settings))
     return Choice(engine, entry, rule, plain, root, _parameters(settings), made)
 
 
@@ -127,11 +127,11 @@ def _judge_devices(settings: DjlSettings, gpus: int) -> None:
         )
 
 
-def _root(settings: DjlSettings, folder: DjlModelFolder) -> Setting[Path] | None:
+def _root(settings: DjlSettings, folder: DjlModelFolder) -> Placed[Path] | None:
     """Return the folder of the weights: that of `option.model_id`, or the model's own."""
     written = settings.text([_MODEL_ID])
     if not written.value:
-        return Setting(folder.path, Origin(str(folder.path), ""))
+        return Placed(folder.path, Origin(str(folder.path), ""))
     expected = "the path of a folder with config.json and safetensors, or with a .gguf file"
     found = ""
     if "://" in written.value:
@@ -148,7 +148,7 @@ def _root(settings: DjlSettings, folder: DjlModelFolder) -> Setting[Path] | None
     try:
         path = folder.path / written.value
         if path.is_dir():
-            return Setting(path, written.origin)
+            return Placed(path, written.origin)
     except (OSError, ValueError):
         pass
     is_id = written.value.count("/") < 2 and not written.value.startswith(("/", "."))
@@ -169,8 +169,8 @@ def _gguf(folder: DjlModelFolder, root: Path) -> str:
     return find_file(folder.files, folder.prefixes, (GGUF,))
 
 
-def _parameters(settings: DjlSettings) -> Mapping[str, Setting[str]]:
-    found: dict[str, Setting[str]] = {}
+def _parameters(settings: DjlSettings) -> Mapping[str, Placed[str]]:
+    found: dict[str, Placed[str]] = {}
     for name, setting in (
         ("slots", _number(settings, _SLOTS)),
         ("prefill_chunk", _number(settings, _CHUNK)),
@@ -183,11 +183,11 @@ def _parameters(settings: DjlSettings) -> Mapping[str, Setting[str]]:
         if dtype.value.lower() not in _DTYPES:
             hint = "Write one of them; bf16 and fp16 take half the memory of fp32."
             settings.fault(_DTYPE, f"{_DTYPE}={dtype.value[:80]}", "auto, fp32, fp16 or bf16", hint)
-        found["dtype"] = Setting(_DTYPES.get(dtype.value.lower(), "auto"), dtype.origin)
+        found["dtype"] = Placed(_DTYPES.get(dtype.value.lower(), "auto"), dtype.origin)
     for key, name in ((_TRUST, "trust_remote_code"), (_TGI, "tgi_compat")):
         if settings.text([key]).value:
             switch = settings.switch(key)
-            found[name] = Setting(str(switch.value).lower(), switch.origin)
+            found[name] = Placed(str(switch.value).lower(), switch.origin)
     processors = settings.text([_PROCESSORS])
     if processors.value:
         found["logits_processors"] = processors
@@ -196,11 +196,11 @@ def _parameters(settings: DjlSettings) -> Mapping[str, Setting[str]]:
         if formatter.value.lower() not in _FORMATTERS:
             text = f"{_FORMATTER}={formatter.value[:80]}, which is not supported in this version"
             settings.fault(_FORMATTER, text, ", ".join(_FORMATTERS), "Write one of them, or remove the line.")
-        found["output_formatter"] = Setting(formatter.value.lower(), formatter.origin)
+        found["output_formatter"] = Placed(formatter.value.lower(), formatter.origin)
     return found
 
 
-def _number(settings: DjlSettings, keys: Sequence[str]) -> Setting[str] | None:
+def _number(settings: DjlSettings, keys: Sequence[str]) -> Placed[str] | None:
     """Return the number that one of these spellings gives; they may not contradict each other."""
     given = {key: number for key in keys if (number := settings.number([key], 0)).value}
     values = {number.value for number in given.values()}
@@ -208,10 +208,10 @@ def _number(settings: DjlSettings, keys: Sequence[str]) -> Setting[str] | None:
         found = " and ".join(f"{key}={number.value}" for key, number in given.items())
         settings.fault(next(iter(given)), found, "one number: they mean the same", "Remove all but one.")
     first = next(iter(given.values()), None)
-    return None if first is None else Setting(str(first.value), first.origin)
+    return None if first is None else Placed(str(first.value), first.origin)
 
 
-def _context(settings: DjlSettings) -> Setting[str] | None:
+def _context(settings: DjlSettings) -> Placed[str] | None:
     """Return the longest prompt and answer together: by a key of its own, or as the sum of both."""
     whole = _number(settings, _CONTEXT)
     parts = [settings.number([key], 0) for key in (_INPUT, _OUTPUT)]
@@ -222,7 +222,7 @@ def _context(settings: DjlSettings) -> Setting[str] | None:
             settings.fault(
                 whole.origin.key, found, "one number: they mean the same", "Remove one of the two."
             )
-        return whole or Setting(str(total), parts[0].origin)
+        return whole or Placed(str(total), parts[0].origin)
     for key, part in zip((_INPUT, _OUTPUT), parts, strict=True):
         if part.value:
             other = _OUTPUT if key == _INPUT else _INPUT

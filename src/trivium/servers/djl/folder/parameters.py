@@ -9,8 +9,9 @@ from pathlib import PurePosixPath
 
 from trivium.servers.djl.folder.folder import DjlModelFolder
 from trivium.servers.djl.words.engines import DjlEngine, EngineOption
-from trivium.servers.djl.words.settings import DjlSettings, Setting
-from trivium.servers.djl.words.values import FORMS, ValueType
+from trivium.servers.djl.words.settings import DjlSettings, Placed
+from trivium.servers.djl.words.values import FORMS
+from trivium.settings.kinds import SWITCH, Whole
 from trivium.types.errors import said_by
 from trivium.types.spec import Device, InstanceGroup
 
@@ -21,7 +22,7 @@ _TENSORRT = '[{"device": "gpu", "name": "tensorrt"}]'
 
 def parameters(
     settings: DjlSettings, engine: DjlEngine, folder: DjlModelFolder, groups: Sequence[InstanceGroup]
-) -> dict[str, Setting[str]]:
+) -> dict[str, Placed[str]]:
     """Return the parameters of our engine. DJL gives each worker one thread and runs more workers instead; torch's
     threads are the whole process's, so that one model does not decide about them.
     """
@@ -37,21 +38,20 @@ def parameters(
     return made
 
 
-def _parameter(settings: DjlSettings, option: EngineOption) -> Setting[str] | None:
+def _parameter(settings: DjlSettings, option: EngineOption) -> Placed[str] | None:
     form = FORMS.get(option.key)
-    if form is not None and form.kind is ValueType.NUMBER:
+    if isinstance(form, Whole):
         number = settings.number([option.key], 1, "DJL's default: one thread per worker")
-        return Setting(str(number.value), number.origin)
+        return Placed(str(number.value), number.origin)
     written = settings.text([option.key])
     if not written.value or form is None:
         return written if written.value else None
-    is_switch = form.kind is ValueType.SWITCH
-    word = str(settings.switch(option.key).value) if is_switch else written.value
+    word = str(settings.switch(option.key).value) if form is SWITCH else written.value
     value = option.choices.get(word.lower())
-    return None if value is None else Setting(value, written.origin)
+    return None if value is None else Placed(value, written.origin)
 
 
-def _library(settings: DjlSettings, folder: DjlModelFolder) -> dict[str, Setting[str]]:
+def _library(settings: DjlSettings, folder: DjlModelFolder) -> dict[str, Placed[str]]:
     """Return the library of operators: a file of the folder, or an absolute path."""
     written = settings.text([_LIBRARY])
     if not written.value:
@@ -74,12 +74,12 @@ def _library(settings: DjlSettings, folder: DjlModelFolder) -> dict[str, Setting
     return {"custom_op_library": written}
 
 
-def _provider(settings: DjlSettings, groups: Sequence[InstanceGroup]) -> dict[str, Setting[str]]:
+def _provider(settings: DjlSettings, groups: Sequence[InstanceGroup]) -> dict[str, Placed[str]]:
     """Return the accelerator that the option asks for: TensorRT on GPUs. The others are reported."""
     written = settings.text([_DEVICE])
     match written.value.lower():
         case "tensorrt" if any(group.device is Device.GPU for group in groups):
-            return {"accelerators": Setting(_TENSORRT, written.origin)}
+            return {"accelerators": Placed(_TENSORRT, written.origin)}
         case "tensorrt":
             found = f"{_DEVICE}={written.value}, and the model has no GPU to run on"
             settings.fault(

@@ -40,7 +40,7 @@ from trivium.servers.djl.words.engines import UNDECIDED
 from trivium.servers.djl.words.judging import judge
 from trivium.servers.djl.words.layers import from_environment, layered
 from trivium.servers.djl.words.naming import inferred_name
-from trivium.servers.djl.words.settings import DjlSettings, Setting
+from trivium.servers.djl.words.settings import DjlSettings, Placed
 from trivium.servers.djl.words.stray_commas import without_stray_commas
 from trivium.types.errors import ConfigError, frameless
 from trivium.types.findings import Finding, Severity
@@ -263,7 +263,7 @@ def _read_model(
 
 def _translator(
     settings: DjlSettings, folder: DjlModelFolder, choice: Choice, rules: EnvironmentRules, defaults: Defaults
-) -> Setting[TranslatorSpec] | None:
+) -> Placed[TranslatorSpec] | None:
     """Return the translator of a model file; a handler translates by itself."""
     engine = choice.engine.value
     if engine.runs_handlers or engine.generates:

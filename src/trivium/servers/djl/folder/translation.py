@@ -15,7 +15,7 @@ from trivium.servers.djl.folder.folder import DjlModelFolder
 from trivium.servers.djl.folder.groups import GroupTranslation
 from trivium.servers.djl.folder.parameters import parameters
 from trivium.servers.djl.words import adapters
-from trivium.servers.djl.words.settings import DEFAULT_PRIORITY, PRIORITY_LEVELS, DjlSettings, Setting
+from trivium.servers.djl.words.settings import DEFAULT_PRIORITY, PRIORITY_LEVELS, DjlSettings, Placed
 from trivium.types.metrics import ModelMetrics
 from trivium.types.spec import (
     All,
@@ -70,7 +70,7 @@ class Translation:
         choice: Choice,
         defaults: Defaults,
         rules: EnvironmentRules,
-        translator: Setting[TranslatorSpec] | None = None,
+        translator: Placed[TranslatorSpec] | None = None,
     ) -> None:
         self._translator = translator
         self._settings = settings
@@ -147,10 +147,10 @@ class Translation:
             settings.fault(key, f"{key}={size.value}", f"at most {MOST_IN_BATCH}", "Write less.")
         if self._rolls() and size.value > 1:
             settings.notice(key, f"{key}={size.value}: a handler with {_ROLLING} forms its batch by itself")
-            size = Setting(1, settings.text([_ROLLING]).origin)
+            size = Placed(1, settings.text([_ROLLING]).origin)
         if self._choice.is_asynchronous.value and size.value > 1:
             settings.notice(key, f"{key}={size.value}: an asynchronous handler gets its requests one by one")
-            size = Setting(1, self._choice.is_asynchronous.origin)
+            size = Placed(1, self._choice.is_asynchronous.origin)
         rows = self._from("batching.max_rows", size)
         self._origin["batching.merge"] = size.origin
         self._rule("rule: clients send whole tensors", "batching.batch_axis")
@@ -160,7 +160,7 @@ class Translation:
             rows = 1  # as in the original, such a batch runs item by item
         return Batching(False, rows, rows > 1, join)
 
-    def _join(self, size: int) -> Setting[Join]:
+    def _join(self, size: int) -> Placed[Join]:
         """Return how a native engine puts requests together: DJL's default is to stack them where there may be several,
         or where a translator makes them, and otherwise to leave them as they are.
         """
@@ -171,14 +171,14 @@ class Translation:
         if join is None and "." in written.value:
             found = f"{key}={written.value}, a class in Java, which does not run here"
             settings.fault(key, found, "stack, padding or none", "Write one of them, or remove the line.")
-        return Setting(join or Join.ROWS, written.origin)
+        return Placed(join or Join.ROWS, written.origin)
 
     def _scheduling(self) -> Dynamic:
         delay = self._settings.number(("max_batch_delay", "option.max_batch_delay"), 100)
         levels = ("scheduling.levels", "scheduling.default_level")
         self._rule(f"the header x-priority: 1 to {PRIORITY_LEVELS}, {DEFAULT_PRIORITY} by default", *levels)
         if self._choice.engine.value.generates:
-            delay = Setting(0, Origin("rule for generated text: a request joins at the next step", ""))
+            delay = Placed(0, Origin("rule for generated text: a request joins at the next step", ""))
         seconds = self._from("scheduling.max_delay", delay) / 1000
         return Dynamic(max_delay=seconds, levels=PRIORITY_LEVELS, default_level=DEFAULT_PRIORITY)
 
@@ -281,7 +281,7 @@ class Translation:
             settings.fault(_ROLLING, found, "one of the two", f"Remove {_ROLLING}, or option.async_mode.")
         return True
 
-    def _from(self, field: str, setting: Setting[Value]) -> Value:
+    def _from(self, field: str, setting: Placed[Value]) -> Value:
         self._origin[field] = setting.origin
         return setting.value
 

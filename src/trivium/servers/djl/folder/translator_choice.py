@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from trivium.servers.djl.folder.folder import DjlModelFolder
 from trivium.servers.djl.words import translators
-from trivium.servers.djl.words.settings import DjlSettings, Setting
+from trivium.servers.djl.words.settings import DjlSettings, Placed
 from trivium.types.spec import Origin, TranslatorSpec
 
 _FACTORY, _CLASS, _APPLICATION, _TASK = "translatorFactory", "translator", "application", "task"
@@ -44,7 +44,7 @@ class TranslatorChoice:
         self._task = task
         self._places = places
 
-    def choose(self) -> Setting[TranslatorSpec] | None:
+    def choose(self) -> Placed[TranslatorSpec] | None:
         """Return the translator; None where there is none, or an error."""
         factory = self._settings.text([_FACTORY])
         if factory.value and factory.value != translators.DEFERRED:
@@ -60,7 +60,7 @@ class TranslatorChoice:
             return None
         return self._of_task()
 
-    def _of_factory(self, factory: Setting[str]) -> Setting[TranslatorSpec] | None:
+    def _of_factory(self, factory: Placed[str]) -> Placed[TranslatorSpec] | None:
         name = translators.translator_of(factory.value, self._arguments)
         if name:
             return self._made(name, factory.origin)
@@ -80,7 +80,7 @@ class TranslatorChoice:
         self._settings.fault(_FACTORY, found, f"one of {known}", hint)
         return None
 
-    def _of_class(self, written: Setting[str]) -> Setting[TranslatorSpec] | None:
+    def _of_class(self, written: Placed[str]) -> Placed[TranslatorSpec] | None:
         module, _, name = written.value.partition(":")
         file = f"{module.replace('.', '/')}.py"
         for place in self._places_of_code():
@@ -101,7 +101,7 @@ class TranslatorChoice:
         )
         return None
 
-    def _found(self) -> Setting[TranslatorSpec] | None:
+    def _found(self) -> Placed[TranslatorSpec] | None:
         """Return the first class of the folder's own that is a translator."""
         for place in self._places_of_code():
             names = [_FILE] if place == PurePosixPath() else sorted(self._names(place, (".py",)))
@@ -112,13 +112,13 @@ class TranslatorChoice:
                     return self._custom(f"{name.removesuffix('.py')}:{classes[0]}", place, origin)
         return None
 
-    def _of_task(self) -> Setting[TranslatorSpec] | None:
+    def _of_task(self) -> Placed[TranslatorSpec] | None:
         for key in (_APPLICATION, _TASK):
             written = self._settings.text([key])
             if written.value:
                 break
         else:
-            written = Setting(self._task, Origin("the environment", "HF_TASK"))
+            written = Placed(self._task, Origin("the environment", "HF_TASK"))
         name = translators.translator_for(written.value)
         if name:
             return self._made("cross-encoder" if self._reranks(name) else name, written.origin)
@@ -161,12 +161,12 @@ class TranslatorChoice:
             return []
         return found
 
-    def _custom(self, code: str, place: PurePosixPath, origin: Origin) -> Setting[TranslatorSpec]:
+    def _custom(self, code: str, place: PurePosixPath, origin: Origin) -> Placed[TranslatorSpec]:
         path: tuple[Path, ...] = (self._folder.path / place, self._folder.path)
-        return Setting(
+        return Placed(
             TranslatorSpec("custom", dict(self._arguments), code, tuple(dict.fromkeys(path)), self._places),
             origin,
         )
 
-    def _made(self, name: str, origin: Origin) -> Setting[TranslatorSpec]:
-        return Setting(TranslatorSpec(name, dict(self._arguments), places=self._places), origin)
+    def _made(self, name: str, origin: Origin) -> Placed[TranslatorSpec]:
+        return Placed(TranslatorSpec(name, dict(self._arguments), places=self._places), origin)

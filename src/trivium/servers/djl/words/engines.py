@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from trivium.servers.djl.words import keys
-from trivium.servers.djl.words.keys import DjlKey, DjlKeyRole
 from trivium.servers.djl.words.language_model_keys import LANGUAGE_MODEL as LANGUAGE_MODEL_KEYS
+from trivium.settings.setting import Setting, Support
 
 _SWITCH = {"true": "1", "false": "0"}
 _EXPORT = "Export the model to ONNX or TorchScript, or run it in a model.py."
@@ -41,7 +41,7 @@ class DjlEngine:
     files: tuple[str, ...] = ()
     spellings: Mapping[str, str] = field(default_factory=dict)
     built_in: Mapping[str, str] = field(default_factory=dict)
-    keys: Mapping[str, DjlKey] = field(default_factory=dict)
+    keys: Mapping[str, Setting] = field(default_factory=dict)
     options: tuple[EngineOption, ...] = ()
     runs_handlers: bool = False
     generates: bool = False
@@ -134,15 +134,15 @@ def served_names() -> str:
 UNDECIDED = DjlEngine("", keys=keys.EVERY, runs_handlers=True)
 """Stands for the engine of a folder that has none that is served: its other settings are judged all the same."""
 
-_UNKNOWN = DjlKey(DjlKeyRole.PASSED_ON)
 
-
-def row_of(engine: DjlEngine, key: str, translates: bool = False) -> DjlKey:
+def row_of(engine: DjlEngine, key: str, translates: bool = False) -> Setting:
     """Return the key's row, or that of all keys without one, which are arguments of the handler, or of the model's
     translator if it has one.
     """
     row = engine.keys.get(key)
     if row is None:
         is_taken = engine.runs_handlers or (translates and not key.startswith("option."))
-        row = _UNKNOWN if is_taken else DjlKey(DjlKeyRole.REPORTED, engine.unknown)
+        row = Setting(key, support=Support.PASSED_ON)
+        if not is_taken:
+            row = Setting(key, support=Support.REPORTED, how=engine.unknown)
     return row

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from trivium.codecs.java_properties import Properties
 from trivium.servers.djl.words.engines import ENGINES, LANGUAGE_MODEL, DjlEngine, row_of
-from trivium.servers.djl.words.keys import DjlKey, DjlKeyRole
 from trivium.servers.djl.words.names import LANGUAGE_MODEL_OPTIONS, OPTION, nearest
-from trivium.servers.djl.words.values import FORMS
+from trivium.servers.djl.words.values import FORMS, fault_of
+from trivium.settings.setting import Setting, Support
 from trivium.types.findings import Finding, Severity
 
 MOST_COMPARED = 300
@@ -51,25 +51,24 @@ def _findings(properties: Properties, engine: DjlEngine, translates: bool) -> It
 
 
 def _value(properties: Properties, engine: DjlEngine, key: str) -> Finding | None:
-    form = FORMS.get(key)
-    fault = form.fault(key, properties.entries[key].value) if form else None
+    fault = fault_of(key, properties.entries[key].value) if key in FORMS else None
     if fault is None:
         return None
-    is_passed_on = row_of(engine, key).role is DjlKeyRole.PASSED_ON
+    is_passed_on = row_of(engine, key).support is Support.PASSED_ON
     severity = Severity.NOTICE if fault.is_read or is_passed_on else Severity.ERROR
     return Finding(severity, *properties.place(key), key, fault.found, fault.expected, fault.hint)
 
 
-def _key(properties: Properties, engine: DjlEngine, row: DjlKey, key: str, near: str) -> Finding | None:
+def _key(properties: Properties, engine: DjlEngine, row: Setting, key: str, near: str) -> Finding | None:
     value = properties.entries[key].value.strip()
     shown = f"{key}={value[:80]}"
     place = properties.place(key)
     hint = f"Did you mean {near}?" if near else ""
-    if row.role in (DjlKeyRole.REPORTED, DjlKeyRole.REFUSED) and value.lower() not in row.harmless:
-        if row.role is DjlKeyRole.REPORTED:
-            return Finding(Severity.NOTICE, *place, key, f"{shown} is not served: {row.text}", "", hint)
+    if row.support in (Support.REPORTED, Support.REFUSED) and value.lower() not in row.harmless:
+        if row.support is Support.REPORTED:
+            return Finding(Severity.NOTICE, *place, key, f"{shown} is not served: {row.how}", "", hint)
         found = f"{shown} is not served with the engine {engine.name}"
-        return Finding(Severity.ERROR, *place, key, found, "", row.text)
+        return Finding(Severity.ERROR, *place, key, found, "", row.how)
     if near:
         taker = "handler" if engine.runs_handlers else "translator"
         found = f"{key} is no key of DJL's, and is passed on to the {taker}"

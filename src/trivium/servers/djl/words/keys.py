@@ -5,51 +5,37 @@ a native engine has nobody to take it, which is reported. The texts say what hap
 each engine.
 """
 
-from dataclasses import dataclass
-from enum import Enum
+from trivium.settings.setting import Setting, Support
+
+_NO = ("", "false")
 
 
-class DjlKeyRole(Enum):
-    """The role of a key: what the format does with it."""
-
-    USED = "used"
-    PASSED_ON = "passed on"
-    REPORTED = "reported"
-    REFUSED = "refused"
-
-
-@dataclass(frozen=True, slots=True)
-class DjlKey:
-    """The role of a key; `text` says what happens instead of serving it. Of a value in `harmless` (lower case) not a
-    word is lost: it wishes for nothing.
-    """
-
-    role: DjlKeyRole
-    text: str = ""
-    harmless: frozenset[str] = frozenset()
-
-
-_NO = frozenset({"", "false"})
-
-
-def used(*keys: str) -> dict[str, DjlKey]:
+def used(*keys: str) -> dict[str, Setting]:
     """Return rows of keys that are used."""
-    return {key: DjlKey(DjlKeyRole.USED) for key in keys}
+    return _rows(keys, Support.YES)
 
 
-def passed_on(*keys: str) -> dict[str, DjlKey]:
+def passed_on(*keys: str) -> dict[str, Setting]:
     """Return rows of keys that the handler gets."""
-    return {key: DjlKey(DjlKeyRole.PASSED_ON) for key in keys}
+    return _rows(keys, Support.PASSED_ON)
 
 
-def reported(text: str, *keys: str, harmless: frozenset[str] = frozenset()) -> dict[str, DjlKey]:
-    """Return rows of keys without which answers are the same; `text` says why."""
-    return {key: DjlKey(DjlKeyRole.REPORTED, text, harmless) for key in keys}
+def reported(why: str, *keys: str, harmless: tuple[str, ...] = ()) -> dict[str, Setting]:
+    """Return rows of keys without which answers are the same; `why` says so. Values that are `harmless` (in lower case)
+    wish for nothing.
+    """
+    return _rows(keys, Support.REPORTED, why, harmless)
 
 
-def refused(text: str, *keys: str, harmless: frozenset[str] = frozenset()) -> dict[str, DjlKey]:
-    """Return rows of keys that refuse a model; `text` says the way out."""
-    return {key: DjlKey(DjlKeyRole.REFUSED, text, harmless) for key in keys}
+def refused(way_out: str, *keys: str, harmless: tuple[str, ...] = ()) -> dict[str, Setting]:
+    """Return rows of keys that refuse a model."""
+    return _rows(keys, Support.REFUSED, way_out, harmless)
+
+
+def _rows(
+    keys: tuple[str, ...], support: Support, how: str = "", harmless: tuple[str, ...] = ()
+) -> dict[str, Setting]:
+    return {key: Setting(key, support=support, how=how, harmless=harmless) for key in keys}
 
 
 EVERY = {
@@ -91,9 +77,7 @@ NATIVE = {
 
 PYTORCH = {
     **NATIVE,
-    **reported(
-        "the model is loaded to the instance's device", "option.mapLocation", harmless=frozenset({"true"})
-    ),
+    **reported("the model is loaded to the instance's device", "option.mapLocation", harmless=("true",)),
     **reported("files inside the archive that nothing here reads", "option.extraFiles"),
     **reported("the model is only run, never trained", "option.trainParam", harmless=_NO),
 }

@@ -6,7 +6,7 @@ they are reported; what would make another answer is refused.
 
 from trivium.servers.djl.words.keys import EVERY, refused, reported, used
 
-_UNLESS_FALSE = frozenset({"", "false"})
+_UNLESS_FALSE = ("", "false")
 _ADAPTERS = (
     "Adapters of language models are not supported in this version: merge the adapter into the weights, or load it in "
     "a model.py."
@@ -36,7 +36,7 @@ LANGUAGE_MODEL = {
     **used("option.logits_processors"),
     **used("option.tensor_parallel_degree", "option.predict_timeout"),
     # Of every kind of model, with another meaning here.
-    **refused(_STATIC, "batch_size", "max_dynamic_batch_size", harmless=frozenset({"", "1"})),
+    **refused(_STATIC, "batch_size", "max_dynamic_batch_size", harmless=("", "1")),
     **refused(_STATIC, "option.enable_streaming", harmless=_UNLESS_FALSE),
     **reported(
         "a request joins those that run at the next step, without waiting for others",
@@ -50,7 +50,7 @@ LANGUAGE_MODEL = {
     **refused(_DRAFTS, "option.draft_model_id"),
     **refused(_TOOLS, "option.enable_auto_tool_choice", "option.enable_reasoning", harmless=_UNLESS_FALSE),
     **refused(_TOOLS, "option.tool_call_parser", "option.reasoning_parser"),
-    **refused(_GPUS, "option.pipeline_parallel_degree", "option.cluster_size", harmless=frozenset({"", "1"})),
+    **refused(_GPUS, "option.pipeline_parallel_degree", "option.cluster_size", harmless=("", "1")),
     **refused(
         "Answers in the form of Bedrock are not supported in this version: remove it.",
         "option.bedrock_compat",
@@ -67,7 +67,7 @@ LANGUAGE_MODEL = {
     **refused(
         "Text is generated, and nothing else: for embeddings or classes take another model, with a translator.",
         *("option.task", "task", "application"),
-        harmless=frozenset({"", "auto", "generate", "text-generation", "text_generation"}),
+        harmless=("", "auto", "generate", "text-generation", "text_generation"),
     ),
     **refused(
         "Requests of a language model always run together: remove it.",
@@ -75,7 +75,7 @@ LANGUAGE_MODEL = {
         harmless=_UNLESS_FALSE,
     ),
     # The handler's process, which there is not.
-    **reported("no handler is run", "option.handler", harmless=frozenset({"", "handle"})),
+    **reported("no handler is run", "option.handler", harmless=("", "handle")),
     **reported(
         "the model runs in the server's own interpreter",
         *("option.pythonExecutable", "option.env", "option.enable_venv"),
@@ -92,14 +92,12 @@ LANGUAGE_MODEL = {
     **reported("the translator is the model's tokenizer", "translatorFactory", "translator", "batchifier"),
     # Loading.
     **reported("the folder holds one revision", "option.revision"),
-    **reported(
-        "the model is loaded to the instance's device", "option.device_map", harmless=frozenset({"", "auto"})
-    ),
-    **reported("weights are never held twice", "option.low_cpu_mem_usage", harmless=frozenset({"", "true"})),
+    **reported("the model is loaded to the instance's device", "option.device_map", harmless=("", "auto")),
+    **reported("weights are never held twice", "option.low_cpu_mem_usage", harmless=("", "true")),
     **reported(
         "weights are read from safetensors or GGUF",
         *("option.load_format", "option.checkpoint", "option.load_split_model"),
-        harmless=frozenset({"", "auto", "safetensors", "gguf", "false"}),
+        harmless=("", "auto", "safetensors", "gguf", "false"),
     ),
     **reported("memory is that of the weights and of slots times context", "option.gpu_memory_utilization"),
     **reported(
@@ -114,10 +112,10 @@ LANGUAGE_MODEL = {
     **reported(
         "each request says how its tokens are chosen, by do_sample",
         "option.decoding_strategy",
-        harmless=frozenset({"", "greedy"}),
+        harmless=("", "greedy"),
     ),
     **reported("each request says it, by stop_sequences", "option.stop_sequence"),
-    **reported("there is no draft model", "option.spec_length", harmless=frozenset({"", "0"})),
+    **reported("there is no draft model", "option.spec_length", harmless=("", "0")),
     **reported(
         "there are no adapters",
         *("option.max_loras", "option.max_lora_rank", "option.max_cpu_loras", "option.lora_extra_vocab_size"),
@@ -126,7 +124,7 @@ LANGUAGE_MODEL = {
     **reported(
         "the template decides by itself",
         "option.chat_template_content_format",
-        harmless=frozenset({"", "auto"}),
+        harmless=("", "auto"),
     ),
     **reported("nothing is embedded", "option.normalize"),
     # Options of one runtime of DJL's.
@@ -134,7 +132,7 @@ LANGUAGE_MODEL = {
     **reported(
         "attention is the engine's own",
         *("option.paged_attention", "option.disable_flash_attn"),
-        harmless=frozenset({"", "true"}),
+        harmless=("", "true"),
     ),
     **reported(
         "an option of vLLM's own kernels",

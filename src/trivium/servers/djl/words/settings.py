@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from trivium.codecs.java_properties import Properties, PropertyEntry
 from trivium.servers.djl.words.names import OPTION
-from trivium.servers.djl.words.values import form_of
+from trivium.servers.djl.words.values import fault_of
 from trivium.types.findings import Finding, Severity
 from trivium.types.spec import Device, Origin
 
@@ -25,7 +25,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Setting(Generic[Value]):
+class Placed(Generic[Value]):
     """A value and where it comes from."""
 
     value: Value
@@ -39,27 +39,27 @@ class DjlSettings:
     properties: Properties
     findings: list[Finding] = field(default_factory=list)
 
-    def text(self, keys: Sequence[str], default: str = "", why: str = "DJL's default") -> Setting[str]:
+    def text(self, keys: Sequence[str], default: str = "", why: str = "DJL's default") -> Placed[str]:
         """The first of these keys that is there and not empty."""
         found = self._first(keys)
         if found is None:
-            return Setting(default, Origin(why, ""))
+            return Placed(default, Origin(why, ""))
         key, entry = found
-        return Setting(entry.value.strip(), self._origin(key))
+        return Placed(entry.value.strip(), self._origin(key))
 
-    def number(self, keys: Sequence[str], default: int, why: str = "DJL's default") -> Setting[int]:
+    def number(self, keys: Sequence[str], default: int, why: str = "DJL's default") -> Placed[int]:
         """The first of these keys that is a number in its range: what is not is `judging`'s to say."""
         for key in keys:
             entry = self.properties.entries.get(key)
             text = entry.value.strip() if entry else ""
-            if text and form_of(key).fault(key, text) is None:
-                return Setting(int(text), self._origin(key))
-        return Setting(default, Origin(why, ""))
+            if text and fault_of(key, text) is None:
+                return Placed(int(text), self._origin(key))
+        return Placed(default, Origin(why, ""))
 
-    def switch(self, key: str, default: bool = False) -> Setting[bool]:
+    def switch(self, key: str, default: bool = False) -> Placed[bool]:
         """A truth value: any word but `true` is false, as DJL reads it."""
         text = self.text([key], str(default).lower())
-        return Setting(text.value.lower() == "true", text.origin)
+        return Placed(text.value.lower() == "true", text.origin)
 
     def environment(self, key: str) -> Mapping[str, str]:
         """`A=1,B=2` as variables."""
@@ -80,7 +80,7 @@ class DjlSettings:
         """Tell whether the handler registers adapters."""
         return self.text(["option.enable_lora"], "").value.lower() == "true"
 
-    def devices(self, gpus: int) -> tuple[Setting[tuple[Device, int]], ...]:
+    def devices(self, gpus: int) -> tuple[Placed[tuple[Device, int]], ...]:
         """Return the devices of the model, each with its number, -1 for the CPU. `*` is every GPU, else the CPU."""
         key = "load_on_devices"
         text = self.text([key], "*")
@@ -99,7 +99,7 @@ class DjlSettings:
                 self.fault(key, found, "a GPU that is there, or cpu", "Name another device.")
             else:
                 devices[device] = None
-        return tuple(Setting(device, text.origin) for device in devices)
+        return tuple(Placed(device, text.origin) for device in devices)
 
     def options(self) -> dict[str, str]:
         """Return the options, their prefix stripped, and all arguments, which the handler gets when it starts."""

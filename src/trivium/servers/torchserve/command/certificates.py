@@ -8,14 +8,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from trivium.machine.extras import install_command
-from trivium.servers.torchserve.command.sources import PropertySources
+from trivium.settings.sources import Sources
 from trivium.types.errors import Code, ServeError
 
 _BY_HAND = "openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=localhost -keyout key.pem -out cert.pem"
 _DAYS = 365
 
 
-def given_pair(sources: PropertySources) -> tuple[str, str] | None:
+def given_pair(sources: Sources) -> tuple[str, str] | None:
     """Return the files of certificate and key, the second empty for a key store; None where nobody gives any. Raises
     INVALID for a half of a pair.
     """

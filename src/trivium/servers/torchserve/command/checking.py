@@ -15,7 +15,7 @@ from trivium.config.options import ServerConfig
 from trivium.devices import count_gpus
 from trivium.servers.torchserve.archive.repository import TorchServeFormat
 from trivium.servers.torchserve.command.command import no_pair
-from trivium.servers.torchserve.command.properties_table import PROPERTIES
+from trivium.servers.torchserve.command.properties_table import CONFIG
 from trivium.servers.torchserve.command.settings import TorchServeSettings, exposure, settle
 from trivium.servers.torchserve.command.sources import gather
 from trivium.types.errors import ConfigError, ServeError
@@ -57,7 +57,7 @@ def check_properties(
     )
     sources = gather(read_properties(file), flags, environment)
     values = []
-    for name in (*sources.settings, *(name for name in PROPERTIES if name not in sources.settings)):
+    for name in (*sources.settings, *(name for name in CONFIG.rows if name not in sources.settings)):
         shown = "***" if name == _SECRET and sources.is_given(name) else sources.text(name)
         values.append((name, shown, str(sources.origin(name)) if sources.is_given(name) else "default"))
     findings = tuple(sources.findings)

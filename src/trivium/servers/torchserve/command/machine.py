@@ -10,10 +10,10 @@ import sys
 from collections.abc import AsyncIterator, Iterable
 
 from trivium.core.server import Server
-from trivium.servers.torchserve.command.sources import PropertySources
 from trivium.servers.torchserve.words.machine_metrics import machine_metrics
 from trivium.servers.torchserve.words.meter import TorchServeMeter
 from trivium.servers.torchserve.words.metric_lines import read_system_metric
+from trivium.settings.sources import Sources
 from trivium.types.errors import ServeError
 from trivium.types.metrics import GpuUse, MachineUse
 from trivium.types.operations import CollectMetrics
@@ -24,7 +24,7 @@ _log = logging.getLogger("org.pytorch.serve.metrics.MetricCollector")
 
 
 @contextlib.asynccontextmanager
-async def measuring(server: Server, meter: TorchServeMeter, sources: PropertySources) -> AsyncIterator[None]:
+async def measuring(server: Server, meter: TorchServeMeter, sources: Sources) -> AsyncIterator[None]:
     """Measure while the block runs; nothing where that is switched off."""
     if sources.switch("disable_system_metrics"):
         yield
@@ -36,7 +36,7 @@ async def measuring(server: Server, meter: TorchServeMeter, sources: PropertySou
         task.cancel()
 
 
-async def _measure(server: Server, meter: TorchServeMeter, sources: PropertySources) -> None:
+async def _measure(server: Server, meter: TorchServeMeter, sources: Sources) -> None:
     seconds, command = sources.number("metric_time_interval"), sources.text("system_metrics_cmd").split()
     program = [sources.text("python") or sys.executable, *command]
     last = ""

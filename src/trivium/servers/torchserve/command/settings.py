@@ -13,17 +13,16 @@ from trivium.app import Catalogue
 from trivium.config.loading import LoadedConfig, from_process
 from trivium.files import open_file
 from trivium.servers.torchserve.command.certificates import given_pair
-from trivium.servers.torchserve.command.properties_table import ListenerAddress, read_address
-from trivium.servers.torchserve.command.sources import PropertySources
 from trivium.servers.torchserve.command.store import StartupList, place_of, startup_list
 from trivium.servers.torchserve.words.allowed_urls import AllowedUrls, read_patterns
 from trivium.servers.torchserve.words.layers import SequenceNames, ServerRules
 from trivium.servers.torchserve.words.meter import MeterSettings, MetricsMode
 from trivium.servers.torchserve.words.metrics_config import DEFAULTS, MAX_BYTES, read_metrics_config
 from trivium.servers.torchserve.words.start_models import read_snapshot, read_version_rules
+from trivium.settings.kinds import ListenerAddress
+from trivium.settings.sources import Sources
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.findings import Finding, Severity
-from trivium.types.listeners import Role
 from trivium.types.sources import SourceSetting
 from trivium.types.spec import Origin
 
@@ -36,12 +35,6 @@ _UNDER = {
     "default_startup_timeout": "startupTimeout",
 }
 """Property -> the key of model-config.yaml that it is the default of."""
-
-_ADDRESSES: Mapping[str, Role] = {
-    "inference_address": Role.INFERENCE,
-    "management_address": Role.MANAGEMENT,
-    "metrics_address": Role.METRICS,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +49,7 @@ class TorchServeSettings:
     rules: ServerRules
     startup: StartupList
     store: Path
-    sources: PropertySources
+    sources: Sources
     notices: tuple[str, ...]
     token_seconds: float | None
     may_register: bool
@@ -66,7 +59,7 @@ class TorchServeSettings:
 
 def settle(
     catalogue: Catalogue,
-    sources: PropertySources,
+    sources: Sources,
     make_pair: MakePair,
     machine: tuple[int, int],
     options: Mapping[str, object],
@@ -106,7 +99,7 @@ def settle(
     )
 
 
-def read_metrics(sources: PropertySources) -> MeterSettings:
+def read_metrics(sources: Sources) -> MeterSettings:
     """Return which metrics there are, those of a file if one is named. Raises ConfigError with every fault of it."""
     mode, detects = (
         MetricsMode(sources.text("metrics_mode").lower()),
@@ -147,7 +140,7 @@ def exposure(settings: TorchServeSettings) -> str:
     )
 
 
-def _switched_off(sources: PropertySources) -> str:
+def _switched_off(sources: Sources) -> str:
     origin = sources.origin("disable_token_authorization")
     return (
         "--disable-token-auth"
@@ -156,7 +149,7 @@ def _switched_off(sources: PropertySources) -> str:
     )
 
 
-def _rules(sources: PropertySources, machine: tuple[int, int], notices: list[str]) -> ServerRules:
+def _rules(sources: Sources, machine: tuple[int, int], notices: list[str]) -> ServerRules:
     under = {key: _setting(sources, name) for name, key in _UNDER.items()}
     under["minWorkers"] = _workers(sources, machine)
     by_version: Mapping[tuple[str, str], Mapping[str, SourceSetting]] = {}
@@ -184,11 +177,11 @@ def _rules(sources: PropertySources, machine: tuple[int, int], notices: list[str
     )
 
 
-def _setting(sources: PropertySources, name: str) -> SourceSetting:
+def _setting(sources: Sources, name: str) -> SourceSetting:
     return SourceSetting(sources.text(name), sources.origin(name))
 
 
-def _workers(sources: PropertySources, machine: tuple[int, int]) -> SourceSetting:
+def _workers(sources: Sources, machine: tuple[int, int]) -> SourceSetting:
     """Return how many workers a model has that says nothing of it: one per GPU, or else per processor."""
     if sources.number("default_workers_per_model"):
         return _setting(sources, "default_workers_per_model")
@@ -201,9 +194,7 @@ def _workers(sources: PropertySources, machine: tuple[int, int]) -> SourceSettin
     )
 
 
-def _places(
-    sources: PropertySources, allowed: AllowedUrls, startup: StartupList, notices: list[str]
-) -> list[str]:
+def _places(sources: Sources, allowed: AllowedUrls, startup: StartupList, notices: list[str]) -> list[str]:
     """Return the places that models may be fetched from: those that patterns name, and what is started with."""
     given = [part.strip() for part in sources.text("trivium_fetch_from").split(",") if part.strip()]
     remote = [pattern for pattern in allowed.patterns if not re.match("file", pattern, re.IGNORECASE)]
@@ -216,13 +207,13 @@ def _places(
     return [*given, *allowed.places, *map(place_of, startup.urls)]
 
 
-def _options(sources: PropertySources, make_pair: MakePair) -> dict[str, object]:
+def _options(sources: Sources, make_pair: MakePair) -> dict[str, object]:
     """Return our options, by name, that the properties stand for."""
-    addresses = {name: _address(sources, name) for name in _ADDRESSES}
+    roles = ("inference", "management", "metrics")
+    inference, management, metrics = addresses = [sources.value(f"{role}_address") for role in roles]
     pair: tuple[str, str] | None = None
-    if any(address.is_tls for address in addresses.values()):
+    if any(address.is_tls for address in addresses):
         pair = given_pair(sources) or make_pair()
-    inference, management, metrics = addresses.values()
     fields: dict[str, object] = {
         "profile": "torchserve-command",
         "torchserve_open_inference": sources.text("ts_open_inference_protocol").lower() in ("true", "oip"),
@@ -253,12 +244,6 @@ def _options(sources: PropertySources, make_pair: MakePair) -> dict[str, object]
     return fields
 
 
-def _address(sources: PropertySources, name: str) -> ListenerAddress:
-    address = read_address(sources.text(name), _ADDRESSES[name])
-    assert address is not None, "its value was judged when it was taken"
-    return address
-
-
 def _listener(name: str, address: ListenerAddress, pair: tuple[str, str] | None) -> dict[str, object]:
     found: dict[str, object] = {f"{name}_port": address.bind.port, f"{name}_socket": address.bind.path}
     if address.is_tls and pair is not None:
@@ -267,7 +252,7 @@ def _listener(name: str, address: ListenerAddress, pair: tuple[str, str] | None)
 
 
 def _metrics(
-    sources: PropertySources,
+    sources: Sources,
     address: ListenerAddress,
     others: tuple[ListenerAddress, ListenerAddress],
     pair: tuple[str, str] | None,
@@ -285,7 +270,7 @@ def _metrics(
     return {**found, "metrics_host": address.bind.host}
 
 
-def _grpc(sources: PropertySources) -> dict[str, object]:
+def _grpc(sources: Sources) -> dict[str, object]:
     found: dict[str, object] = {}
     for role, host, port in (
         ("inference", "grpc_host", "grpc_port"),

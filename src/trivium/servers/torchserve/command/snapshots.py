@@ -17,7 +17,7 @@ from pathlib import Path
 
 from trivium.codecs.java_properties import written
 from trivium.core.server import Server
-from trivium.servers.torchserve.command.sources import PropertySources
+from trivium.settings.sources import Sources
 from trivium.types.errors import ServeError
 from trivium.types.operations import DescribeAll, ModelDescription, ModelDescriptions, VersionStatus
 from trivium.types.spec import Dynamic
@@ -42,7 +42,7 @@ class SnapshotWriter:
     def __init__(
         self,
         server: Server,
-        sources: PropertySources,
+        sources: Sources,
         store: Path,
         folder: Path,
         now: Callable[[], datetime] = datetime.now,

@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 
 from trivium.core.server import Server
 from trivium.fetchers.policy import read_places
-from trivium.servers.torchserve.command.sources import PropertySources
 from trivium.servers.torchserve.words.allowed_urls import AllowedUrls
 from trivium.servers.torchserve.words.start_models import (
     ALL,
@@ -20,6 +19,7 @@ from trivium.servers.torchserve.words.start_models import (
     read_snapshot,
     read_start_models,
 )
+from trivium.settings.sources import Sources
 from trivium.types.errors import ServeError
 from trivium.types.sources import ModelSource
 
@@ -59,7 +59,7 @@ class StartupList:
         return tuple(model.source.uri for model in self.models if model.path is None)
 
 
-def startup_list(sources: PropertySources, store: Path, allowed: AllowedUrls) -> StartupList:
+def startup_list(sources: Sources, store: Path, allowed: AllowedUrls) -> StartupList:
     """Return the models that the properties name, in their order."""
     found = StartupList()
     if sources.is_given("model_snapshot"):

@@ -7,9 +7,12 @@ Decides which value of a key counts. Source: spec sheet `torchserve`, section 2:
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from trivium.servers.torchserve.words.keys import ROWS
 from trivium.servers.torchserve.words.metrics_config import Declared
 from trivium.servers.torchserve.words.model_config import ModelConfig
-from trivium.types.findings import Finding, Severity
+from trivium.settings.judging import wrong
+from trivium.settings.kinds import Whole
+from trivium.settings.setting import Setting
 from trivium.types.sources import SourceSetting
 from trivium.types.spec import Origin
 
@@ -24,7 +27,6 @@ REGISTERED: Mapping[str, str] = {
 
 _TIMEOUTS = frozenset({"responseTimeout", "startupTimeout"})
 _LOWEST, _MOST = "minWorkers", "maxWorkers"
-_LARGEST = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,30 +80,24 @@ def layered(
     values, places = dict(config.values), dict(config.places)
     findings = list(config.findings)
 
-    def take(key: str, setting: SourceSetting, least: int) -> None:
-        number = _number(setting.value, least)
-        if number is None:
-            expected = f"a whole number from {least} to {_LARGEST}"
-            origin, found = setting.origin, f"{setting.value!r}"[:80]
-            hint = "Correct the value."
-            findings.append(
-                Finding(Severity.ERROR, origin.file, origin.line, origin.key, found, expected, hint)
-            )
+    def take(row: Setting, setting: SourceSetting) -> None:
+        if fault := wrong(setting.origin, row, setting.value):
+            findings.append(fault)
         else:
-            values[key], places[key] = number, setting.origin
+            values[row.name], places[row.name] = row.kind.read(setting.value), setting.origin
 
     for name, key in REGISTERED.items():
         if name in over and not (config.file and key in _TIMEOUTS):
-            take(key, over[name], 0 if key == "maxBatchDelay" else 1)
+            take(ROWS[key], over[name])
     has_workers = _has_workers(config)
     if WORKERS in over and not has_workers:
         for key in (_LOWEST, _MOST):
-            take(key, over[WORKERS], 0)
+            take(replace(ROWS[key], kind=Whole()), over[WORKERS])
         has_workers = True
     for key, setting in under.items():
         is_settled = has_workers if key in (_LOWEST, _MOST) else key in values
         if not is_settled and not (config.file and key in _TIMEOUTS):
-            take(key, setting, 0 if key in (_LOWEST, "maxBatchDelay") else 1)
+            take(replace(ROWS[key], kind=Whole()) if key == _LOWEST else ROWS[key], setting)
     return replace(config, values=values, places=places, findings=tuple(findings))
 
 
@@ -109,13 +105,6 @@ def _has_workers(config: ModelConfig) -> bool:
     """Tell whether a file says how many workers there are: both numbers, or one of them, that fit together."""
     lowest, most = config.number(_LOWEST), config.number(_MOST)
     return lowest is not None and lowest > 0 and (most is None or most >= lowest)
-
-
-def _number(text: str, least: int) -> int | None:
-    text = text.strip()
-    if not (text.isascii() and text.isdigit() and len(text) < 12):
-        return None
-    return int(text) if least <= int(text) <= _LARGEST else None
 
 
 def config_origin(config: ModelConfig, key: str, rule: str) -> Origin:

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 
 import yaml
 
-from trivium.codecs.near_names import near
 from trivium.codecs.yaml_documents import YamlRefused, load
-from trivium.servers.torchserve.words.keys import ROWS, TorchServeKey, TorchServeKeyRole, ValueKind
+from trivium.servers.torchserve.words.keys import ANY, ROWS
 from trivium.servers.torchserve.words.yaml_values import TooMuch, as_json
+from trivium.settings.judging import meant_by
+from trivium.settings.kinds import TEXT
+from trivium.settings.setting import Setting, Support
 from trivium.types.findings import Finding, Severity
 from trivium.types.spec import Origin
 
@@ -97,16 +99,13 @@ def _judged(
         value = values.get(key)
         if value is None:
             continue
-        if not _fits(value, row):
-            least = f" from {row.least} on" if row.least else ""
-            findings.append(
-                config.notice(
-                    key, f"{value!r}"[:80] + f" is not {row.kind.value}{least}; it counts as absent"
-                )
-            )
-        elif row.role is TorchServeKeyRole.USED:
+        is_quoted = isinstance(value, str) and row.kind not in (TEXT, ANY)
+        if is_quoted or row.kind.refuses(value):
+            text = f"{value!r}"[:80] + f" is not {row.kind.expected}; it counts as absent"
+            findings.append(config.notice(key, text))
+        elif row.support is Support.YES:
             read[key] = value
-        elif row.role is not TorchServeKeyRole.PASSED_ON and value != row.harmless:
+        elif row.support is not Support.PASSED_ON and value not in row.harmless:
             findings.append(_unserved(config, key, row))
     findings += [config.notice(key, text) for key, text in _slips(values)]
     return ModelConfig(file, read, document, lines, tuple(findings))
@@ -114,34 +113,16 @@ def _judged(
 
 def _slips(values: Mapping[object, object]) -> Iterator[tuple[str, str]]:
     """Keys that are nearly one of the server's: they are the handler's, as any other, unless they were misspelt."""
-    known = {key.lower(): key for key in ROWS}
     for key in values:
-        if isinstance(key, str) and key not in ROWS:
-            meant = near(key.lower(), known, 0.8)
-            if meant:
-                told = f"is no key of the server's, and is left to the handler. Did you mean {known[meant]}?"
-                yield key, told
+        if isinstance(key, str) and key not in ROWS and (meant := meant_by(key, ROWS, 0.8)):
+            yield key, f"is no key of the server's, and is left to the handler. Did you mean {meant}?"
 
 
-def _fits(value: object, row: TorchServeKey) -> bool:
-    match row.kind:
-        case ValueKind.NUMBER:
-            return type(value) is int and row.least <= value < 2**31
-        case ValueKind.NUMBERS:
-            return isinstance(value, list) and all(type(one) is int and 0 <= one < 2**31 for one in value)
-        case ValueKind.FLAG:
-            return isinstance(value, bool)
-        case ValueKind.TEXT:
-            return isinstance(value, str)
-        case ValueKind.ANY:
-            return True
-
-
-def _unserved(config: ModelConfig, key: str, row: TorchServeKey) -> Finding:
-    if row.role is TorchServeKeyRole.REPORTED:
-        return config.notice(key, f"is read and has no effect: {row.text}")
+def _unserved(config: ModelConfig, key: str, row: Setting) -> Finding:
+    if row.support is Support.REPORTED:
+        return config.notice(key, f"is read and has no effect: {row.how}")
     hint = "Remove it, if the handler works without."
-    return Finding(Severity.ERROR, config.file, config.lines.get(key), key, row.text, f"no {key}", hint)
+    return Finding(Severity.ERROR, config.file, config.lines.get(key), key, row.how, f"no {key}", hint)
 
 
 def _fault(file: str, line: int | None, found: str) -> Finding:

@@ -17,15 +17,15 @@ ALL = "all"
 ARCHIVES = (".mar", ".model", ".tar.gz")
 """Ends of the names that `all` takes of a store, beside folders."""
 
-VERSION_KEYS: Mapping[str, tuple[str, int]] = {
-    "minWorkers": ("minWorkers", 1),
-    "maxWorkers": ("maxWorkers", 1),
-    "batchSize": ("batchSize", 1),
-    "maxBatchDelay": ("maxBatchDelay", 1),
-    "responseTimeout": ("responseTimeout", 1),
-    "startupTimeout": ("startupTimeout", 1),
-}
-"""Key of a version in the property `models` -> the key of model-config.yaml that it stands for, and its least value."""
+VERSION_KEYS = (
+    "minWorkers",
+    "maxWorkers",
+    "batchSize",
+    "maxBatchDelay",
+    "responseTimeout",
+    "startupTimeout",
+)
+"""Keys of a version in the property `models`, which are those of model-config.yaml; each is a number from 1 on."""
 
 UNUSED_KEYS = ("defaultVersion", "marName", "runtimeType", "parallelLevel", "parallelType")
 """Keys there that describe a model, or that model-config.yaml has to give."""
@@ -96,11 +96,10 @@ def _settings(
     found = {}
     for key, value in rules.items():
         if key in VERSION_KEYS:
-            name, least = VERSION_KEYS[key]
-            if type(value) is int and least <= value < 2**31:
-                found[name] = SourceSetting(str(value), origin)
+            if type(value) is int and 1 <= value < 2**31:
+                found[key] = SourceSetting(str(value), origin)
             else:
-                why = f"no whole number from {least} on: it counts as absent"
+                why = "no whole number from 1 on: it counts as absent"
                 notices.append(f"{what}: {key} is {_shown(value)}, {why}")
         elif key not in UNUSED_KEYS:
             known = ", ".join((*VERSION_KEYS, *UNUSED_KEYS))

@@ -1,108 +1,36 @@
-"""A flag of `tritonserver`: its name, the form of its value, whether and how it is served here.
+"""The kinds of values of `tritonserver`'s flags: what is refused has the original's words.
 
-Pure. Reads one value of one flag; which flags there are says `flag_table`, what they do `settings`. Source: spec
-sheet `triton`, section 1.1.
+Pure. Which flags there are says `flag_table`, what they do `settings`. Source: spec sheet `triton`, section 1.1.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import Enum
+from typing import Any
 
+from trivium.settings.kinds import Number, OneOf, Text, Truth, Whole
+from trivium.settings.setting import Setting
 from trivium.types.errors import Code, ServeError
 
+_NO_NUMBER = "Invalid option value. Got {text}"
+_LARGEST_FLOAT = 1.7976931348623157e308
 
-class FlagKind(Enum):
-    """The form of a flag's value."""
-
-    TEXT = "string"
-    BOOL = "boolean"
-    INT = "integer"
-    FLOAT = "float"
-    SWITCH = "switch"  # no value: it is there, or it is not
-
-
-class Support(Enum):
-    """The support of a flag by this server."""
-
-    YES = "yes"
-    PARTLY = "partly"
-    UNUSED = "accepted, reported"  # about memory or devices that this server manages otherwise
-    NO = "no"  # refused with a sentence, unless its value asks for what is the case anyway
+TEXT = Text(form="string")
+BOOL = Truth(
+    {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False},
+    form="boolean",
+    refusal='Bad option: "{name}".\ninvalid value for bool option: {text}',
+)
+INT = Whole(-(2**63), 2**63 - 1, form="integer", refusal=_NO_NUMBER)
+FLOAT = Number(-_LARGEST_FLOAT, _LARGEST_FLOAT, form="float", refusal=_NO_NUMBER)
+PRESENCE = Truth(form="switch")
+"""Of a flag without a value: it is there, or it is not."""
 
 
-Value = str | bool | int | float
-
-_BOOLS: Mapping[str, bool] = {
-    "true": True,
-    "on": True,
-    "1": True,
-    "false": False,
-    "off": False,
-    "0": False,
-}
-_WHOLE = 2**63
+def one_of(*words: str) -> OneOf:
+    """Return the kind of a flag that takes one of these words."""
+    return OneOf(words, form="string", refusal='Bad option: "{name}".\ninvalid argument for {name}')
 
 
-@dataclass(frozen=True, slots=True)
-class Flag:
-    """One flag. `default` is what holds without it; one that may be given several times adds up, of any other the
-    last one counts. `how` says what is different here, for the manual and in a refusal. `form` is shown in the
-    usage in place of the kind, `choices` are all that a text may be.
-    """
-
-    name: str
-    kind: FlagKind
-    default: Value
-    help: str
-    support: Support = Support.YES
-    how: str = ""
-    repeats: bool = False
-    form: str = ""
-    choices: tuple[str, ...] = ()
-
-    def read(self, text: str) -> Value:
-        """The value of this text. INVALID, worded as in the original."""
-        match self.kind:
-            case FlagKind.TEXT:
-                if self.choices and text not in self.choices:
-                    raise _unfit(self.name, f"invalid argument for {self.name}")
-                return text
-            case FlagKind.BOOL:
-                return read_bool(text, self.name)
-            case FlagKind.INT:
-                return _integer(text)
-            case FlagKind.FLOAT:
-                return _float(text)
-            case FlagKind.SWITCH:
-                raise AssertionError("a switch has no value to read")
-
-
-def read_bool(text: str, flag: str) -> bool:
-    """One of the words for yes and no. INVALID."""
-    if text.lower() not in _BOOLS:
-        raise _unfit(flag, f"invalid value for bool option: {text}")
-    return _BOOLS[text.lower()]
-
-
-def _integer(text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = _WHOLE
-    if not -_WHOLE <= number < _WHOLE:
-        raise ServeError(Code.INVALID, f"Invalid option value. Got {text}")
-    return number
-
-
-def _float(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = float("nan")
-    if not abs(number) < float("inf"):
-        raise ServeError(Code.INVALID, f"Invalid option value. Got {text}")
-    return number
-
-
-def _unfit(flag: str, why: str) -> ServeError:
-    return ServeError(Code.INVALID, f'Bad option: "{flag}".\n{why}')
+def read(flag: Setting, text: str) -> Any:
+    """The value of a flag's text. INVALID, worded as in the original."""
+    if fault := flag.fault(text):
+        raise ServeError(Code.INVALID, fault)
+    return flag.kind.read(text)

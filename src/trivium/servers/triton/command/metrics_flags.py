@@ -6,7 +6,8 @@ Pure. Source: spec sheet `triton`, sections 1.1 and 6.2.
 from collections.abc import Mapping
 from typing import Any
 
-from trivium.servers.triton.command.flags import read_bool
+from trivium.servers.triton.command.flags import BOOL, read
+from trivium.settings.setting import Setting
 from trivium.types.errors import Code, ServeError
 
 _SWITCHES = ("counter_latencies", "summary_latencies", "histogram_latencies")
@@ -15,6 +16,7 @@ _USUAL_QUANTILES = "0.5:0.05,0.9:0.01,0.95:0.001,0.99:0.001,0.999:0.001"
 """Of the original, each with the error that is allowed."""
 
 _NOWHERE = -1
+_SWITCH = Setting("--metrics-config", BOOL)
 
 
 def metrics_fields(values: Mapping[str, Any]) -> dict[str, object]:
@@ -51,7 +53,7 @@ def _told(texts: tuple[str, ...]) -> dict[str, str]:
 
 
 def _is_on(told: Mapping[str, str], key: str, default: str) -> bool:
-    return read_bool(told.get(key, default), "--metrics-config")
+    return bool(read(_SWITCH, told.get(key, default)))
 
 
 def _quantiles(text: str) -> str:

@@ -16,9 +16,10 @@ from trivium.config.schema import ConfigSchema
 from trivium.servers.triton.command import lists
 from trivium.servers.triton.command.errors import CannotStart
 from trivium.servers.triton.command.flag_table import FLAGS
-from trivium.servers.triton.command.flags import Support
 from trivium.servers.triton.command.metrics_flags import metrics_fields
 from trivium.servers.triton.command.trace_flags import trace_fields, unused_traces
+from trivium.settings.judging import refusal
+from trivium.settings.setting import Support
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.log_settings import LogSettings
 
@@ -133,8 +134,8 @@ def _startup(values: Mapping[str, Any]) -> tuple[str, ...] | None:
 
 def _check(values: Mapping[str, Any]) -> None:
     for name, flag in FLAGS.items():
-        if flag.support is Support.NO and values[name]:
-            raise ServeError(Code.UNSUPPORTED, f"{name} cannot be had here: {flag.how}. Leave it out.")
+        if flag.support is Support.REFUSED and values[name]:
+            raise ServeError(Code.UNSUPPORTED, ". ".join(refusal(flag, str(values[name]).lower())))
     if values["--load-model"] and values["--model-control-mode"] != "explicit":
         raise ServeError(
             Code.INVALID,
@@ -200,5 +201,5 @@ def _by_flag(error: ConfigError, schema: ConfigSchema) -> str:
 
 
 def _unused(given: Mapping[str, Any], values: Mapping[str, Any]) -> tuple[str, ...]:
-    flags = [f"{name} ({FLAGS[name].how})" for name in given if FLAGS[name].support is Support.UNUSED]
+    flags = [f"{name} ({FLAGS[name].how})" for name in given if FLAGS[name].support is Support.REPORTED]
     return (*flags, *lists.unused_settings(values), *unused_traces(values))

@@ -9,23 +9,26 @@ from typing import Any, NoReturn
 import click
 
 from trivium.servers.triton.command.flag_table import FLAGS, GROUPS
-from trivium.servers.triton.command.flags import Flag, FlagKind, Support, Value
+from trivium.servers.triton.command.flags import BOOL, PRESENCE, read
+from trivium.settings.judging import meant_by
+from trivium.settings.kinds import OneOf
+from trivium.settings.setting import Setting, Support
 from trivium.types.errors import ServeError
 
 BAD_WORDS = 1
 """The original's exit status for a command line that it cannot read."""
 
 
-def reader(flag: Flag) -> Callable[[str], Value]:
+def reader(flag: Setting) -> Callable[[str], Any]:
     """Return what reads the flag's value for click; a refusal ends the command."""
 
-    def read(text: str) -> Value:
+    def value(text: str) -> Any:
         try:
-            return flag.read(text)
+            return read(flag, text)
         except ServeError as error:
             raise click.UsageError(error.message) from error
 
-    return read
+    return value
 
 
 class Usage(click.Command):
@@ -36,8 +39,9 @@ class Usage(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            near = f" Did you mean {', '.join(error.possibilities)}?" if error.possibilities else ""
-            refuse(f"tritonserver: unrecognized option '{error.option_name}'{near}", ctx)
+            meant = meant_by(error.option_name, FLAGS)
+            hint = f" Did you mean {meant}?" if meant else ""
+            refuse(f"tritonserver: unrecognized option '{error.option_name}'{hint}", ctx)
         except click.UsageError as error:
             refuse(error.format_message(), ctx)
 
@@ -62,7 +66,7 @@ def options() -> list[click.Parameter]:
     """One per flag; it is None, or an empty tuple, where its flag was not given."""
     return [
         click.Option([flag.name], is_flag=True, default=None)
-        if flag.kind is FlagKind.SWITCH
+        if flag.kind is PRESENCE
         else click.Option([flag.name], type=reader(flag), multiple=flag.repeats, default=None)
         for flag in FLAGS.values()
     ]
@@ -74,18 +78,16 @@ def given(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in by_flag.items() if value not in (None, ())}
 
 
-def _shown(flag: Flag) -> str:
-    return flag.name if flag.kind is FlagKind.SWITCH else f"{flag.name} {flag.form or f'<{flag.kind.value}>'}"
+def _shown(flag: Setting) -> str:
+    return flag.name if flag.kind is PRESENCE else f"{flag.name} {flag.usage or f'<{flag.kind.form}>'}"
 
 
-def _explained(flag: Flag) -> str:
+def _explained(flag: Setting) -> str:
     words = [flag.help]
-    if flag.choices:
-        words.append(f"One of {', '.join(flag.choices)}.")
+    if isinstance(flag.kind, OneOf):
+        words.append(f"One of {', '.join(flag.kind.words)}.")
     if flag.support is not Support.YES:
         words.append(f"({flag.support.value}: {flag.how})")
     if not flag.repeats and flag.default not in ("", False):
-        words.append(
-            f"[default: {str(flag.default).lower() if flag.kind is FlagKind.BOOL else flag.default}]"
-        )
+        words.append(f"[default: {str(flag.default).lower() if flag.kind is BOOL else flag.default}]")
     return " ".join(words)

@@ -5,34 +5,12 @@ happens instead. A value that changes nothing (the default, or `harmless`) is no
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from enum import Enum
 
 from trivium.codecs.protobuf_schema import Field
 from trivium.servers.triton.words.config_text import ConfigEntry, ConfigText
+from trivium.settings.setting import Setting, Support
 from trivium.types.findings import Finding
 from trivium.wires.v2.schema import MESSAGES, is_block
-
-
-class TritonKeyRole(Enum):
-    """The role of a key: what a format does with it."""
-
-    USED = "used"
-    PASSED_ON = "passed on"
-    REPORTED = "reported"
-    REFUSED = "refused"
-
-
-@dataclass(frozen=True, slots=True)
-class TritonKey:
-    """The role of a key; `text` says what happens instead of serving it, `harmless` is the value for which
-    that makes no difference (None: the type's default).
-    """
-
-    role: TritonKeyRole
-    text: str = ""
-    harmless: object = None
-
 
 _USED = """
 ModelConfig: name platform backend version_policy max_batch_size input output instance_group
@@ -95,16 +73,14 @@ ModelOptimizationPolicy.ExecutionAccelerators: gpu_execution_accelerator cpu_exe
 ModelOptimizationPolicy.ExecutionAccelerators.Accelerator: name parameters
 """
 
-_REPORTED: Mapping[str, str | TritonKey] = {
+_REPORTED: Mapping[str, str] = {
     "ModelConfig.cc_model_filenames": "the default file is opened on every device",
     "ModelInput.format": "the layout of a picture is not checked",
     "ModelOptimizationPolicy.priority": "all models have the same priority",
     "ModelOptimizationPolicy.cuda": "the engine's own settings hold",
     "ModelOptimizationPolicy.gather_kernel_buffer_threshold": "inputs are put together on the host",
     "ModelOptimizationPolicy.eager_batching": "a batch is put together when it is cut",
-    "ModelOptimizationPolicy.PinnedMemoryBuffer.enable": TritonKey(
-        TritonKeyRole.REPORTED, "the engine decides about pinned memory", harmless=True
-    ),
+    "ModelOptimizationPolicy.PinnedMemoryBuffer.enable": "the engine decides about pinned memory",
     "ModelSequenceBatching.State.use_same_buffer_for_input_output": "a state is copied once per request",
     "ModelSequenceBatching.State.use_growable_memory": "a state has the size that the model gave it",
     "ModelInstanceGroup.secondary_devices": "the engine places the model",
@@ -124,21 +100,28 @@ _REFUSED: Mapping[str, str] = {
 }
 
 
-def _named(table: str, role: TritonKeyRole) -> Iterator[tuple[str, TritonKey]]:
+_HARMLESS: Mapping[str, tuple[object, ...]] = {"ModelOptimizationPolicy.PinnedMemoryBuffer.enable": (True,)}
+"""Values that change nothing, where those are not the type's default."""
+
+
+def _named(table: str) -> Iterator[str]:
     for line in table.split("\n"):
         message, _, names = line.partition(":")
-        yield from ((f"{message}.{name}", TritonKey(role)) for name in names.split())
+        yield from (f"{message}.{name}" for name in names.split())
 
 
-ROWS: Mapping[str, TritonKey] = {
-    **dict(_named(_USED, TritonKeyRole.USED)),
-    **{key: TritonKey(TritonKeyRole.USED, text) for key, text in _USED_BY_SOME.items()},
-    **dict(_named(_PASSED_ON, TritonKeyRole.PASSED_ON)),
-    **{
-        key: text if isinstance(text, TritonKey) else TritonKey(TritonKeyRole.REPORTED, text)
-        for key, text in _REPORTED.items()
-    },
-    **{key: TritonKey(TritonKeyRole.REFUSED, text) for key, text in _REFUSED.items()},
+def _rows(fields: Mapping[str, str], support: Support) -> dict[str, Setting]:
+    return {
+        name: Setting(name, support=support, how=how, harmless=_HARMLESS.get(name, ()))
+        for name, how in fields.items()
+    }
+
+
+ROWS: Mapping[str, Setting] = {
+    **_rows(dict.fromkeys(_named(_USED), "") | dict(_USED_BY_SOME), Support.YES),
+    **_rows(dict.fromkeys(_named(_PASSED_ON), ""), Support.PASSED_ON),
+    **_rows(_REPORTED, Support.REPORTED),
+    **_rows(_REFUSED, Support.REFUSED),
 }
 """`Message.field` -> its row."""
 
@@ -155,23 +138,23 @@ def findings_by_role(text: ConfigText) -> list[Finding]:
         row = ROWS.get(f"{message}.{name}")
         if outer.rpartition("[")[0] in closed or outer in closed:
             closed.add(key)
-        elif row is not None and row.role in (TritonKeyRole.REPORTED, TritonKeyRole.REFUSED):
+        elif row is not None and row.support in (Support.REPORTED, Support.REFUSED):
             closed.add(key)
             if _matters(entry, row, MESSAGES[message][name]):
                 findings.append(_finding(text, key, row))
     return findings
 
 
-def _matters(entry: ConfigEntry, row: TritonKey, field: Field) -> bool:
+def _matters(entry: ConfigEntry, row: Setting, field: Field) -> bool:
     if field.is_list or is_block(field):
         return True
-    return entry.value not in (None, field.default if row.harmless is None else row.harmless)
+    return entry.value not in (None, *(row.harmless or (field.default,)))
 
 
-def _finding(text: ConfigText, key: str, row: TritonKey) -> Finding:
+def _finding(text: ConfigText, key: str, row: Setting) -> Finding:
     name = key.rpartition(".")[2]
-    if row.role is TritonKeyRole.REFUSED:
+    if row.support is Support.REFUSED:
         return text.fault(
-            key, f"{name}, which is not supported in this version", f"a model without {name}", row.text
+            key, f"{name}, which is not supported in this version", f"a model without {name}", row.how
         )
-    return text.notice(key, f"{name} is read and has no effect: {row.text}")
+    return text.notice(key, f"{name} is read and has no effect: {row.how}")

@@ -3,21 +3,22 @@
 import pytest
 
 from trivium.codecs.java_properties import read
-from trivium.servers.djl.command.keys import KEYS, ConfigKey, KeyKind, KeySupport, read_address
-from trivium.servers.djl.command.sources import ServingSources, gather
+from trivium.servers.djl.command.keys import CONFIG
+from trivium.servers.djl.command.sources import gather
+from trivium.settings.kinds import TEXT, Whole
+from trivium.settings.setting import Setting, Support
+from trivium.settings.sources import Sources
 from trivium.types.findings import Finding, Severity
-from trivium.types.listeners import BindAddress
 
 FILE = "config.properties"
+ROWS = CONFIG.rows.values()
 
 
-def gathered(
-    text: str = "", models: tuple[str, ...] = (), store: str = "", **environment: str
-) -> ServingSources:
+def gathered(text: str = "", models: tuple[str, ...] = (), store: str = "", **environment: str) -> Sources:
     return gather(read(FILE, text.encode()), models, store, environment)
 
 
-def only(sources: ServingSources) -> Finding:
+def only(sources: Sources) -> Finding:
     (finding,) = sources.findings
     return finding
 
@@ -41,13 +42,13 @@ def test_what_nobody_sets_has_the_originals_default() -> None:
     assert not found.is_given("batch_size")
 
 
-@pytest.mark.parametrize("row", KEYS.values(), ids=lambda row: row.name)
-def test_every_default_is_a_value_that_is_taken(row: ConfigKey) -> None:
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_every_default_is_a_value_that_is_taken(row: Setting) -> None:
     if row.default:
         assert row.fault(row.default) == ""
 
 
-MISSPELT = [name for name in KEYS if len(name) > 5]
+MISSPELT = [name for name in CONFIG.rows if len(name) > 5]
 
 
 @pytest.mark.parametrize("key", MISSPELT)
@@ -58,42 +59,35 @@ def test_a_key_that_is_misspelt_is_named_with_its_line_and_the_nearest_one(key: 
     assert finding.hint == f"Did you mean {key}?"
 
 
-WRONG = {
-    KeyKind.SWITCH: "yes",
-    KeyKind.NUMBER: "many",
-    KeyKind.ADDRESS: "127.0.0.1:8080",
-    KeyKind.MODELS: "a:b:c:d:e=x",
-    KeyKind.DEVICES: "tpu",
-    KeyKind.STATUS: "200",
-    KeyKind.PATTERN: "(",
-    KeyKind.ACCESS: "clsoed",
-}
+def wrong(row: Setting) -> str:
+    """A value that it cannot have."""
+    special = {"load_models": "a:b:c:d:e=x", "model_url_pattern": "("}
+    return special.get(row.name, "no one")
 
 
-@pytest.mark.parametrize("row", [row for row in KEYS.values() if row.kind in WRONG], ids=lambda row: row.name)
-def test_a_value_that_cannot_be_is_named_with_what_is_expected(row: ConfigKey) -> None:
-    finding = only(gathered(f"\n{row.name}={WRONG[row.kind]}"))
+@pytest.mark.parametrize("row", [row for row in ROWS if row.kind is not TEXT], ids=lambda row: row.name)
+def test_a_value_that_cannot_be_is_named_with_what_is_expected(row: Setting) -> None:
+    finding = only(gathered(f"\n{row.name}={wrong(row)}"))
     assert (finding.severity, finding.line, finding.key, finding.expected) == (
         Severity.ERROR,
         2,
         row.name,
-        row.expected,
+        row.kind.expected,
     )
 
 
 @pytest.mark.parametrize(
-    "row", [row for row in KEYS.values() if row.kind is KeyKind.NUMBER], ids=lambda row: row.name
+    "row", [row for row in ROWS if isinstance(row.kind, Whole)], ids=lambda row: row.name
 )
-def test_a_number_out_of_its_range_is_told_the_range(row: ConfigKey) -> None:
-    for number in (row.least - 1, row.most + 1, 2**70):
+def test_a_number_out_of_its_range_is_told_the_range(row: Setting) -> None:
+    assert isinstance(row.kind, Whole)
+    for number in (row.kind.least - 1, row.kind.most + 1, 2**70):
         finding = only(gathered(f"{row.name}={number}"))
-        assert f"from {row.least} to {row.most}" in finding.expected
+        assert f"from {row.kind.least} to {row.kind.most}" in finding.expected
 
 
-@pytest.mark.parametrize(
-    "row", [r for r in KEYS.values() if r.support is KeySupport.NO], ids=lambda row: row.name
-)
-def test_what_is_not_supported_is_refused_with_the_way_out(row: ConfigKey) -> None:
+@pytest.mark.parametrize("row", [r for r in ROWS if r.support is Support.REFUSED], ids=lambda row: row.name)
+def test_what_is_not_supported_is_refused_with_the_way_out(row: Setting) -> None:
     finding = only(gathered(f"{row.name}=x"))
     assert finding.severity is Severity.ERROR
     assert finding.hint
@@ -128,26 +122,6 @@ def test_sagemakers_largest_request() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "bind", "is_tls"),
-    [
-        ("http://127.0.0.1:8080", BindAddress("127.0.0.1", 8080), False),
-        ("http://0.0.0.0", BindAddress("0.0.0.0", 80), False),
-        ("https://h", BindAddress("h", 443), True),
-        ("http://[::1]:9/", BindAddress("::1", 9), False),
-        ("unix:/tmp/s.sock", BindAddress(path="/tmp/s.sock"), False),
-        ("unix:///tmp/s.sock", BindAddress(path="/tmp/s.sock"), False),
-    ],
-)
-def test_addresses(text: str, bind: BindAddress, is_tls: bool) -> None:
-    found = read_address(text)
-    assert found is not None
-    assert (found.bind, found.is_tls) == (bind, is_tls)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "h:80", "ftp://h", "http://h:65535", "http://h:x", "http://h/x", "unix:x", "http://", "http://u@h"],
-)
+@pytest.mark.parametrize("text", ["http://h:65535", "http://h/x", "h:80"])
 def test_what_is_no_address(text: str) -> None:
-    assert read_address(text) is None
+    assert CONFIG.rows["inference_address"].fault(text)

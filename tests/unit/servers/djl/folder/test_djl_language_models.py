@@ -8,10 +8,11 @@ from tests.harness.llm_folders import EMPTY_WEIGHTS, GGUF, LLAMA, checkpoint, wr
 
 from trivium.catalogue import CATALOGUE
 from trivium.servers.djl.folder.repository import DjlFormat
-from trivium.servers.djl.words.keys import DjlKeyRole
 from trivium.servers.djl.words.language_model_keys import LANGUAGE_MODEL
 from trivium.servers.djl.words.names import LANGUAGE_MODEL_OPTIONS, OPTION
-from trivium.servers.djl.words.values import FORMS, ValueType
+from trivium.servers.djl.words.values import FORMS
+from trivium.settings.kinds import SWITCH
+from trivium.settings.setting import Support
 from trivium.types.findings import Finding, Severity
 from trivium.types.sources import SourceSetting
 from trivium.types.spec import Batching, Defaults, Device, Dynamic, ModelSpec, Origin
@@ -235,21 +236,21 @@ def test_every_option_of_the_sheet_has_a_row() -> None:
 def _wish(key: str) -> str:
     if key == "batchifier":
         return "stack"
-    return "true" if key in FORMS and FORMS[key].kind is ValueType.SWITCH else "7"
+    return "true" if FORMS.get(key) is SWITCH else "7"
 
 
 @pytest.mark.parametrize("key", sorted(LANGUAGE_MODEL))
 def test_no_option_is_taken_in_silence(tmp_path: Path, key: str) -> None:
     """A value of every key that is not used is named, unless it wishes for nothing."""
     row = LANGUAGE_MODEL[key]
-    if row.role is DjlKeyRole.USED:
+    if row.support is Support.YES:
         return
     for word in row.harmless:
         assert of(tmp_path / (word or "_"), f"{key}={word}")[1] == []
     spec, said = of(tmp_path / "wish", f"{key}={_wish(key)}")
     assert any(key in text for text in said)
-    assert (spec is None) is (row.role is DjlKeyRole.REFUSED)
-    severity = Severity.ERROR if row.role is DjlKeyRole.REFUSED else Severity.NOTICE
+    assert (spec is None) is (row.support is Support.REFUSED)
+    severity = Severity.ERROR if row.support is Support.REFUSED else Severity.NOTICE
     assert any(text.startswith(severity.value) for text in said)
 
 

@@ -9,9 +9,9 @@ from trivium.servers.djl.words.detection import detect
 from trivium.servers.djl.words.engines import ENGINES, LANGUAGE_MODEL, ONNX, PYTHON, PYTORCH, row_of
 from trivium.servers.djl.words.handlers import LONGEST, HandlerKind, is_asynchronous, kind_of, names_of
 from trivium.servers.djl.words.judging import judge
-from trivium.servers.djl.words.keys import DjlKeyRole
 from trivium.servers.djl.words.naming import archive_suffix, inferred_name, inner_folder, stem, top_names
 from trivium.servers.djl.words.settings import DjlSettings
+from trivium.settings.setting import Support
 from trivium.types.findings import Severity
 from trivium.types.spec import Device, Origin
 
@@ -161,13 +161,13 @@ def settings_of(*lines):
 def test_every_row_says_what_happens_instead():
     for rows in (engine.keys for engine in ENGINES):
         for key, row in rows.items():
-            is_said = row.role in (DjlKeyRole.REPORTED, DjlKeyRole.REFUSED)
-            assert bool(row.text) == is_said, key
+            is_said = row.support in (Support.REPORTED, Support.REFUSED)
+            assert bool(row.how) == is_said, key
 
 
 def test_unknown_keys_are_the_handlers_or_reported():
-    assert row_of(PYTHON, "topK").role is DjlKeyRole.PASSED_ON
-    assert row_of(ONNX, "topK").role is DjlKeyRole.REPORTED
+    assert row_of(PYTHON, "topK").support is Support.PASSED_ON
+    assert row_of(ONNX, "topK").support is Support.REPORTED
 
 
 @pytest.mark.parametrize(

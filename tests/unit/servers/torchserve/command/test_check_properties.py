@@ -9,21 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from trivium.cli.check import command
-from trivium.servers.torchserve.command.properties_table import PROPERTIES, PropertyKind
+from trivium.servers.torchserve.command.properties_table import CONFIG
+from trivium.settings.kinds import TEXT, Whole
 
-WRONG = {
-    PropertyKind.SWITCH: "yes",
-    PropertyKind.NUMBER: "many",
-    PropertyKind.MINUTES: "0",
-    PropertyKind.ADDRESS: "127.0.0.1:8080",
-    PropertyKind.HOST: "http://127.0.0.1",
-    PropertyKind.CHOICE: "promtheus",
-    PropertyKind.PATTERN: "(",
-    PropertyKind.PATTERNS: "(",
-    PropertyKind.VERSIONS: "[]",
-    PropertyKind.SNAPSHOT: "[]",
-    PropertyKind.KEYSTORE: "JKS",
-}
 WIDE = {"COLUMNS": "400"}
 
 
@@ -47,7 +35,7 @@ def slips(name: str) -> Iterator[str]:
 
 
 def test_every_misspelt_property_is_named_with_the_nearest(tmp_path: Path) -> None:
-    mutants = {slip: name for name in PROPERTIES for slip in slips(name) if slip not in PROPERTIES}
+    mutants = {slip: name for name in CONFIG.rows for slip in slips(name) if slip not in CONFIG.rows}
     file = tmp_path / "config.properties"
     file.write_text("".join(f"{slip}=1\n" for slip in mutants))
     done = CliRunner(env=WIDE).invoke(command, ["--ts-config", str(file)])
@@ -62,12 +50,12 @@ def test_every_misspelt_property_is_named_with_the_nearest(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("nth", [7, pytest.param(1, marks=pytest.mark.slow)])
 def test_every_wrong_value_is_named_with_what_is_expected(tmp_path: Path, nth: int) -> None:
-    values = [(row, WRONG[row.kind]) for row in PROPERTIES.values() if row.kind in WRONG]
+    values = [(row, "no one(") for row in CONFIG.rows.values() if row.kind is not TEXT]
     values += [
         (row, str(number))
-        for row in PROPERTIES.values()
-        if row.kind is PropertyKind.NUMBER
-        for number in (row.least - 1, row.most + 1)
+        for row in CONFIG.rows.values()
+        if isinstance(row.kind, Whole)
+        for number in (row.kind.least - 1, row.kind.most + 1)
     ]
     file = tmp_path / "config.properties"
     for number, (row, value) in enumerate(values[::nth]):
@@ -76,7 +64,7 @@ def test_every_wrong_value_is_named_with_what_is_expected(tmp_path: Path, nth: i
         assert done.exit_code == 1
         found = named(done.output)
         assert row.name in found[number + 1]
-        assert row.expected in found[number + 1], (row.name, value)
+        assert row.kind.expected in found[number + 1], (row.name, value)
 
 
 def test_each_value_is_shown_with_its_origin_and_passwords_are_not(tmp_path: Path) -> None:
@@ -89,7 +77,7 @@ def test_each_value_is_shown_with_its_origin_and_passwords_are_not(tmp_path: Pat
     assert rows["model_store"].startswith(str(tmp_path))
     assert rows["default_response_timeout"] == "120 default"
     assert "geheim" not in done.output
-    assert rows.keys() > PROPERTIES.keys()
+    assert rows.keys() > CONFIG.rows.keys()
 
 
 def model(store: Path, name: str) -> None:

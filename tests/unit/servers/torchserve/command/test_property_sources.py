@@ -3,23 +3,19 @@
 import pytest
 
 from trivium.codecs.java_properties import read
-from trivium.servers.torchserve.command.properties_table import (
-    PROPERTIES,
-    PropertyKind,
-    PropertySupport,
-    ServerProperty,
-    read_address,
-)
-from trivium.servers.torchserve.command.sources import PropertySources, gather
+from trivium.servers.torchserve.command.properties_table import CONFIG
+from trivium.servers.torchserve.command.sources import gather
+from trivium.settings.kinds import KEY_STORE, PATTERN, SWITCH, TEXT, Address, OneOf, Whole
+from trivium.settings.setting import Setting, Support
+from trivium.settings.sources import Sources
 from trivium.types.findings import Finding, Severity
-from trivium.types.listeners import BindAddress, Role
 from trivium.types.sources import SourceSetting
 from trivium.types.spec import Origin
 
 FILE = "config.properties"
 
 
-def gathered(text: str = "", flags: dict[str, str] | None = None, **environment: str) -> PropertySources:
+def gathered(text: str = "", flags: dict[str, str] | None = None, **environment: str) -> Sources:
     given = {
         name: SourceSetting(value, Origin("the command line", f"--{name}"))
         for name, value in (flags or {}).items()
@@ -27,7 +23,7 @@ def gathered(text: str = "", flags: dict[str, str] | None = None, **environment:
     return gather(read(FILE, text.encode()), given, environment)
 
 
-def only(sources: PropertySources) -> Finding:
+def only(sources: Sources) -> Finding:
     (finding,) = sources.findings
     return finding
 
@@ -95,8 +91,8 @@ def test_the_originals_example_is_read() -> None:
 # -- what nobody sets --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("row", PROPERTIES.values(), ids=lambda row: row.name)
-def test_every_default_is_a_value_that_is_taken_in_silence(row: ServerProperty) -> None:
+@pytest.mark.parametrize("row", CONFIG.rows.values(), ids=lambda row: row.name)
+def test_every_default_is_a_value_that_is_taken_in_silence(row: Setting) -> None:
     if row.default:
         assert gathered(f"{row.name}={row.default}").findings == []
 
@@ -109,7 +105,7 @@ def test_defaults_are_the_originals() -> None:
 
 # -- what is at fault --------------------------------------------------------------------------------------
 
-MISSPELT = [name for name in PROPERTIES if len(name) > 5]
+MISSPELT = [name for name in CONFIG.rows if len(name) > 5]
 
 
 @pytest.mark.parametrize("name", MISSPELT)
@@ -130,96 +126,95 @@ def test_a_property_of_somebody_else_is_told_and_no_fault() -> None:
     assert (finding.severity, finding.line) == (Severity.NOTICE, 1)
 
 
-@pytest.mark.parametrize("name", PROPERTIES)
+@pytest.mark.parametrize("name", CONFIG.rows)
 def test_a_property_that_is_there_twice_is_named_with_both_lines(name: str) -> None:
-    text = f"{name}={PROPERTIES[name].default}"
+    text = f"{name}={CONFIG.rows[name].default}"
     finding = next(one for one in gathered(f"{text}\n\n{text}").findings)
     assert (finding.line, finding.key) == (3, name)
     assert "line 1" in finding.found
 
 
-WRONG = {
-    PropertyKind.SWITCH: ("yes", "1"),
-    PropertyKind.NUMBER: ("many", "1.5", "1e3"),
-    PropertyKind.MINUTES: ("0", "-1", "an hour", "nan"),
-    PropertyKind.ADDRESS: ("127.0.0.1:8080", "ftp://h", "http://h:99999", "unix:x"),
-    PropertyKind.HOST: ("http://127.0.0.1", "a b"),
-    PropertyKind.CHOICE: ("promtheus",),
-    PropertyKind.PATTERN: ("(", "a{99999999999999}"),
-    PropertyKind.PATTERNS: ("https://a/.*,(",),
-    PropertyKind.VERSIONS: ("{", "[]", '{"m": 1}', '{"m": {"1.0": 3}}'),
-    PropertyKind.SNAPSHOT: ("{", "{}", '{"models": {"m": {"1.0": {}}}}'),
-    PropertyKind.KEYSTORE: ("JKS",),
+BY_KIND = {SWITCH: ("yes", "1"), PATTERN: ("(", "a{99999999999999}"), KEY_STORE: ("JKS",)}
+BY_CLASS = {
+    Whole: ("many", "1.5", "1e3"),
+    Address: ("127.0.0.1:8080", "ftp://h", "http://h:99999", "unix:x"),
+    OneOf: ("promtheus",),
 }
-WITH_RULES = [(row, value) for row in PROPERTIES.values() if row.kind in WRONG for value in WRONG[row.kind]]
+BY_NAME = {
+    "token_expiration_min": ("0", "-1", "an hour", "nan"),
+    "grpc_inference_address": ("http://127.0.0.1", "a b"),
+    "grpc_management_address": ("http://127.0.0.1", "a b"),
+    "allowed_urls": ("https://a/.*,(",),
+    "models": ("{", "[]", '{"m": 1}', '{"m": {"1.0": 3}}'),
+    "model_snapshot": ("{", "{}", '{"models": {"m": {"1.0": {}}}}'),
+}
+
+
+def wrong(row: Setting) -> tuple[str, ...]:
+    """Values that it cannot have."""
+    return BY_NAME.get(row.name) or BY_KIND.get(row.kind) or BY_CLASS[type(row.kind)]
+
+
+WITH_RULES = [(row, value) for row in CONFIG.rows.values() if row.kind is not TEXT for value in wrong(row)]
 
 
 @pytest.mark.parametrize(("row", "value"), WITH_RULES, ids=lambda one: getattr(one, "name", None))
-def test_a_value_that_cannot_be_is_named_with_what_is_expected(row: ServerProperty, value: str) -> None:
+def test_a_value_that_cannot_be_is_named_with_what_is_expected(row: Setting, value: str) -> None:
     finding = only(gathered(f"\n{row.name}={value}"))
     assert (finding.severity, finding.line, finding.key, finding.expected) == (
         Severity.ERROR,
         2,
         row.name,
-        row.expected,
+        row.kind.expected,
     )
     assert finding.hint
 
 
-def test_every_property_that_is_no_free_text_has_a_wrong_value_here() -> None:
-    assert {row.kind for row in PROPERTIES.values()} - WRONG.keys() == {PropertyKind.TEXT}
-
-
 @pytest.mark.parametrize(
     "row",
-    [row for row in PROPERTIES.values() if row.kind is PropertyKind.NUMBER],
+    [row for row in CONFIG.rows.values() if isinstance(row.kind, Whole)],
     ids=lambda row: row.name,
 )
-def test_a_number_out_of_its_range_is_told_the_range(row: ServerProperty) -> None:
-    for number in (row.least - 1, row.most + 1, 2**70):
+def test_a_number_out_of_its_range_is_told_the_range(row: Setting) -> None:
+    assert isinstance(row.kind, Whole)
+    for number in (row.kind.least - 1, row.kind.most + 1, 2**70):
         finding = only(gathered(f"{row.name}={number}"))
-        assert f"from {row.least} to {row.most}" in finding.expected
+        assert f"from {row.kind.least} to {row.kind.most}" in finding.expected
 
 
 @pytest.mark.parametrize(
     "row",
-    [row for row in PROPERTIES.values() if row.support is PropertySupport.NO],
+    [row for row in CONFIG.rows.values() if row.support is Support.REFUSED],
     ids=lambda row: row.name,
 )
-def test_what_is_not_supported_is_refused_with_the_way_out(row: ServerProperty) -> None:
-    value = "true" if row.kind is PropertyKind.SWITCH else "json"
-    finding = only(gathered(f"{row.name}={value}"))
+def test_what_is_not_supported_is_refused_with_the_way_out(row: Setting) -> None:
+    finding = only(gathered(f"{row.name}=true"))
     assert finding.severity is Severity.ERROR
     assert "leave it out" in finding.hint
 
 
 @pytest.mark.parametrize(
     "row",
-    [row for row in PROPERTIES.values() if row.support is PropertySupport.UNUSED],
+    [row for row in CONFIG.rows.values() if row.support is Support.REPORTED],
     ids=lambda row: row.name,
 )
-def test_what_has_no_effect_is_reported_with_the_reason(row: ServerProperty) -> None:
-    other = {PropertyKind.SWITCH: "false" if row.default == "true" else "true", PropertyKind.NUMBER: "7"}
-    finding = only(gathered(f"{row.name}={other.get(row.kind, 'x')}"))
+def test_what_has_no_effect_is_reported_with_the_reason(row: Setting) -> None:
+    other = "7" if isinstance(row.kind, Whole) else "false" if row.default == "true" else "true"
+    finding = only(gathered(f"{row.name}={other}"))
     assert finding.severity is Severity.NOTICE
     assert row.how in finding.found
 
 
 @pytest.mark.parametrize(
-    ("text", "role", "bind", "is_tls"),
+    ("text", "role", "port"),
     [
-        ("http://127.0.0.1:8080", Role.INFERENCE, BindAddress("127.0.0.1", 8080), False),
-        ("http://h", Role.INFERENCE, BindAddress("h", 80), False),
-        ("https://h", Role.INFERENCE, BindAddress("h", 443), True),
-        ("http://h", Role.MANAGEMENT, BindAddress("h", 8081), False),
-        ("https://h", Role.MANAGEMENT, BindAddress("h", 8444), True),
-        ("http://h/", Role.METRICS, BindAddress("h", 8082), False),
-        ("https://h", Role.METRICS, BindAddress("h", 8445), True),
-        ("unix:/tmp/s.sock", Role.INFERENCE, BindAddress(path="/tmp/s.sock"), False),
-        ("unix:///tmp/s.sock", Role.INFERENCE, BindAddress(path="/tmp/s.sock"), False),
+        ("http://h", "inference", 80),
+        ("https://h", "inference", 443),
+        ("http://h", "management", 8081),
+        ("https://h", "management", 8444),
+        ("http://h/", "metrics", 8082),
+        ("https://h", "metrics", 8445),
     ],
 )
-def test_addresses(text: str, role: Role, bind: BindAddress, is_tls: bool) -> None:
-    found = read_address(text, role)
-    assert found is not None
-    assert (found.bind, found.is_tls) == (bind, is_tls)
+def test_an_address_without_a_port_has_that_of_its_role(text: str, role: str, port: int) -> None:
+    assert gathered(f"{role}_address={text}").value(f"{role}_address").bind.port == port

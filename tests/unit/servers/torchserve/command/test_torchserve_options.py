@@ -16,7 +16,7 @@ from trivium.servers.torchserve.command.options import (
     parser,
     settings_of,
 )
-from trivium.servers.torchserve.command.properties_table import PROPERTIES
+from trivium.servers.torchserve.command.properties_table import CONFIG
 
 PAGE = (Path(__file__).parents[5] / "docs" / "torchserve.md").read_text()
 OPTIONS = sorted(set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", parser().format_help())) - {"-h", "--help"})
@@ -45,7 +45,7 @@ def test_every_option_has_a_row(option: str) -> None:
 
 def test_options_stand_for_properties() -> None:
     found = settings_of(parser().parse_args(ALL))
-    assert found.keys() <= PROPERTIES.keys()
+    assert found.keys() <= CONFIG.rows.keys()
     assert found["load_models"].value == "m,n=o"
     assert str(found["disable_token_authorization"].origin) == "the command line (--disable-token-auth)"
     assert not settings_of(parser().parse_args([]))

@@ -7,18 +7,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trivium.servers.torchserve.words.keys import ROWS, TorchServeKeyRole, ValueKind
+from trivium.servers.torchserve.words.keys import ANY, NUMBERS, ROWS
 from trivium.servers.torchserve.words.model_config import MAX_BYTES, ModelConfig, read_model_config
+from trivium.settings.kinds import SWITCH, TEXT, Whole
+from trivium.settings.setting import Setting, Support
 from trivium.types.findings import Severity
 
-VALUES = {
-    ValueKind.NUMBER: "7",
-    ValueKind.NUMBERS: "[0, 1]",
-    ValueKind.FLAG: "true",
-    ValueKind.TEXT: "text",
-    ValueKind.ANY: "{a: 1}",
-}
-WRONG = {ValueKind.NUMBER: "'7'", ValueKind.NUMBERS: "[a]", ValueKind.FLAG: "1", ValueKind.TEXT: "5"}
+VALUES = {NUMBERS: "[0, 1]", SWITCH: "true", TEXT: "text", ANY: "{a: 1}"}
+WRONG = {NUMBERS: "[a]", SWITCH: "1", TEXT: "5"}
+
+
+def right(row: Setting) -> str:
+    """A value that it may have."""
+    return "7" if isinstance(row.kind, Whole) else VALUES[row.kind]
+
+
+def wrong(row: Setting) -> str:
+    """A value that it cannot have."""
+    return "'7'" if isinstance(row.kind, Whole) else WRONG[row.kind]
 
 
 def read(text: str) -> ModelConfig:
@@ -41,29 +47,30 @@ def test_values_and_lines() -> None:
 @pytest.mark.parametrize("key", ROWS)
 def test_every_key_has_its_role(key: str) -> None:
     row = ROWS[key]
-    config = read(f"x: 1\n{key}: {VALUES[row.kind]}\n")
+    config = read(f"x: 1\n{key}: {right(row)}\n")
     found = [(finding.severity, finding.key, finding.line) for finding in config.findings]
     expected = {
-        TorchServeKeyRole.REPORTED: [(Severity.NOTICE, key, 2)],
-        TorchServeKeyRole.REFUSED: [(Severity.ERROR, key, 2)],
+        Support.REPORTED: [(Severity.NOTICE, key, 2)],
+        Support.REFUSED: [(Severity.ERROR, key, 2)],
     }
-    assert found == expected.get(row.role, [])
-    assert (key in config.values) is (row.role is TorchServeKeyRole.USED)
+    assert found == expected.get(row.support, [])
+    assert (key in config.values) is (row.support is Support.YES)
     assert key in config.document
 
 
-@pytest.mark.parametrize("key", [key for key, row in ROWS.items() if row.kind in WRONG])
+@pytest.mark.parametrize("key", [key for key, row in ROWS.items() if row.kind is not ANY])
 def test_a_value_of_the_wrong_type_counts_as_absent(key: str) -> None:
-    config = read(f"{key}: {WRONG[ROWS[key].kind]}\n")
+    config = read(f"{key}: {wrong(ROWS[key])}\n")
     (finding,) = config.findings
     assert (finding.severity, finding.key, finding.line) == (Severity.NOTICE, key, 1)
-    assert ROWS[key].kind.value in finding.found
+    assert ROWS[key].kind.expected in finding.found
     assert key not in config.values
 
 
-@pytest.mark.parametrize("key", [key for key, row in ROWS.items() if row.harmless is not None])
+@pytest.mark.parametrize("key", [key for key, row in ROWS.items() if row.harmless])
 def test_a_harmless_value_is_not_worth_a_word(key: str) -> None:
-    assert read(f"{key}: {json.dumps(ROWS[key].harmless)}\n").findings == ()
+    for value in ROWS[key].harmless:
+        assert read(f"{key}: {json.dumps(value)}\n").findings == ()
 
 
 @pytest.mark.parametrize(

@@ -10,21 +10,22 @@ from trivium.servers.torchserve.wire.grpc import SCOPES
 from trivium.servers.torchserve.wire.grpc_messages import INFERENCE_MESSAGES, MANAGEMENT_MESSAGES
 from trivium.servers.torchserve.wire.management_routes import ENDPOINTS
 from trivium.servers.torchserve.wire.routes import DESCRIPTIONS, OPEN_INFERENCE, PING, PREDICTIONS
-from trivium.servers.torchserve.words.keys import ROWS, TorchServeKeyRole
+from trivium.servers.torchserve.words.keys import ROWS
 from trivium.servers.torchserve.words.manifest import BUILT_IN
+from trivium.settings.setting import Support
 
 PAGE = (Path(__file__).parents[5] / "docs" / "torchserve.md").read_text()
 WORDS = {
-    TorchServeKeyRole.USED: "yes",
-    TorchServeKeyRole.PASSED_ON: "passed on",
-    TorchServeKeyRole.REPORTED: "no, reported",
-    TorchServeKeyRole.REFUSED: "no, refused",
+    Support.YES: "yes",
+    Support.PASSED_ON: "passed on",
+    Support.REPORTED: "no, reported",
+    Support.REFUSED: "no, refused",
 }
 
 
 @pytest.mark.parametrize("key", ROWS)
 def test_a_row_for_every_key(key: str) -> None:
-    assert f"\n| `{key}` | {WORDS[ROWS[key].role]}" in PAGE
+    assert f"\n| `{key}` | {WORDS[ROWS[key].support]}" in PAGE
 
 
 @pytest.mark.parametrize("name", sorted(BUILT_IN))

@@ -8,8 +8,9 @@ import pytest
 from trivium.catalogue import CATALOGUE
 from trivium.servers.triton.command.errors import CannotStart
 from trivium.servers.triton.command.flag_table import FLAGS
-from trivium.servers.triton.command.flags import Flag, FlagKind, Support
 from trivium.servers.triton.command.settings import CommandSettings, check_start, settle
+from trivium.settings.kinds import OneOf
+from trivium.settings.setting import Setting, Support
 from trivium.types.errors import ServeError
 
 
@@ -119,19 +120,13 @@ SHOWN_ELSEWHERE = {
 
 
 @pytest.mark.parametrize("flag", FLAGS.values(), ids=lambda flag: str(flag.name))
-def test_every_flag_that_is_served_does_something(flag: Flag) -> None:
+def test_every_flag_that_is_served_does_something(flag: Setting) -> None:
     if flag.support not in (Support.YES, Support.PARTLY) or flag.repeats or flag.name in SHOWN_ELSEWHERE:
         return
-    other = {
-        FlagKind.TEXT: "1",
-        FlagKind.BOOL: True,
-        FlagKind.INT: 1,
-        FlagKind.FLOAT: 1.0,
-        FlagKind.SWITCH: True,
-    }
-    value: Any = other[flag.kind] if flag.default != other[flag.kind] else not flag.default
-    if flag.choices:
-        value = next(choice for choice in flag.choices if choice != flag.default)
+    other = type(flag.default)(1)
+    value: Any = other if flag.default != other else not flag.default
+    if isinstance(flag.kind, OneOf):
+        value = next(word for word in flag.kind.words if word != flag.default)
     before, after = settle(CATALOGUE, {}), settle(CATALOGUE, {flag.name: value})
     assert (before.config, before.log) != (after.config, after.log)
 
@@ -182,8 +177,11 @@ def test_what_keeps_it_from_starting(flags: dict[str, Any], says: str) -> None:
     ("flags", "says"),
     [
         ({"http_port": 70000}, "--http-port: 70000; expected a whole number from 0 to 65535"),
-        ({"model_namespacing": True}, "--model-namespacing cannot be had here"),
-        ({"allow_sagemaker": True}, "--allow-sagemaker cannot be had here"),
+        (
+            {"model_namespacing": True},
+            "--model-namespacing=true is not supported in this version. A model's name",
+        ),
+        ({"allow_sagemaker": True}, "--allow-sagemaker=true is not supported in this version. Leave it out."),
         ({"trace_config": ("level=LOUD",)}, "invalid value for trace level option: LOUD"),
         ({"trace_level": ("LOUD",)}, "invalid value for trace level option: LOUD"),
         ({"http_restricted_api": ("foo:a=b",)}, "unknown restricted api 'foo'"),

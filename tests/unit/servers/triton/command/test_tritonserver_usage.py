@@ -73,7 +73,7 @@ def test_help_names_groups_flags_and_what_is_not_served() -> None:
     assert "Usage: tritonserver [options]" in text
     for words in ("HTTP:", "GRPC:", "DEPRECATED:", "--http-port <integer>", "[default: 8000]"):
         assert words in text
-    assert "--pinned-memory-pool-byte-size <integer> Bytes of pinned memory. (accepted, reported:" in text
+    assert "--pinned-memory-pool-byte-size <integer> Bytes of pinned memory. (no, reported:" in text
 
 
 def test_click_is_told_of_every_flag_once() -> None:

@@ -14,8 +14,9 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from tests.harness.triton_configs import BATCHES, GPUS, OTHER_POLICIES, RICH
 
 from trivium.servers.triton.words.checks import check
-from trivium.servers.triton.words.keys import ROWS, TritonKeyRole
+from trivium.servers.triton.words.keys import ROWS
 from trivium.servers.triton.words.reader import read_config
+from trivium.settings.setting import Support
 from trivium.types.findings import Severity
 from trivium.wires.v2.descriptor import new_config
 
@@ -85,11 +86,11 @@ class Place:
 
 
 def served_fields(descriptor: Descriptor, path: str = "") -> Iterator[str]:
-    """Dotted paths of every key with the role USED or PASSED_ON, keys and values of maps included."""
+    """Dotted paths of every key that is used or passed on, keys and values of maps included."""
     type_ = descriptor.full_name.removeprefix("inference.")
     is_entry = descriptor.GetOptions().map_entry
     for field in descriptor.fields:
-        if is_entry or ROWS[f"{type_}.{field.name}"].role in (TritonKeyRole.USED, TritonKeyRole.PASSED_ON):
+        if is_entry or ROWS[f"{type_}.{field.name}"].support in (Support.YES, Support.PASSED_ON):
             inner = f"{path}{field.name}"
             yield inner
             if field.message_type:
