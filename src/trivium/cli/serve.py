@@ -12,9 +12,10 @@ from rich.text import Text
 
 from trivium import app
 from trivium.catalogue import CATALOGUE
+from trivium.cli.example_requests import print_requests
 from trivium.cli.foreign_configuration import reader_of
 from trivium.cli.options import PATHS, ServerCommand, configure, server_options
-from trivium.cli.screen import Progress, print_requests, table_of_models
+from trivium.cli.screen import Progress, table_of_models
 from trivium.commands import life
 from trivium.commands.life import (
     FatalFailure,
@@ -46,7 +47,7 @@ def command(paths: tuple[Place, ...], config_file: Path | None, **flags: Any) ->
     """
     keep_hangups()
     config = configure(config_file, flags)
-    serve(paths, config, partial(print_requests, profile=config.server.profile))
+    serve(paths, config, partial(print_requests, record=CATALOGUE.servers[config.server.profile]))
 
 
 def serve(paths: Sequence[Place], config: ServerConfig, greet: Greet) -> None:
