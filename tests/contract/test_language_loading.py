@@ -235,6 +235,6 @@ def test_a_gpu_that_is_not_there_is_refused(folder):
 
 def test_a_library_that_lacks_is_named_with_its_install_command(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(ServeError, match=r"pip install 'trivium\[llm\]'") as caught:
+    with pytest.raises(ServeError, match="-m pip install 'accelerate>=") as caught:
         ENGINE.facts(spec(folder))
     assert caught.value.code is Code.UNSUPPORTED

@@ -5,7 +5,6 @@ The command names the packages themselves, not `trivium[extra]`: it works for an
 
 import sys
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, requires, version
 from shlex import join
 
 from trivium.machine.python_commands import installer
@@ -38,9 +37,11 @@ def install_command(extra: str = "", package: str = "") -> str:
 
 
 def _requirements(extra: str) -> Iterator[str]:
+    from importlib import metadata  # whoever starts would wait for it
+
     try:
-        lines = requires(_OWN) or []
-    except PackageNotFoundError:  # run from its sources
+        lines = metadata.requires(_OWN) or []
+    except metadata.PackageNotFoundError:  # run from its sources
         return
     for line in lines:
         requirement, _, marker = line.partition(";")
@@ -50,10 +51,12 @@ def _requirements(extra: str) -> Iterator[str]:
 
 
 def _is_installed(requirement: str) -> bool:
+    from importlib import metadata
+
     try:
-        version(
+        metadata.version(
             requirement.replace("[", " ").replace("<", " ").replace(">", " ").replace("=", " ").split()[0]
         )
-    except PackageNotFoundError:
+    except metadata.PackageNotFoundError:
         return False
     return True

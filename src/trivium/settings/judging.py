@@ -4,11 +4,14 @@ One sentence for each, whatever the source and whoever asks. Pure.
 """
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from trivium.codecs.near_names import near
 from trivium.settings.setting import Setting, Support
 from trivium.types.findings import Finding, Severity
-from trivium.types.spec import Origin
+
+if TYPE_CHECKING:  # the process that reads long texts needs no tensors
+    from trivium.types.spec import Origin
 
 _SHOWN = 120
 
@@ -20,13 +23,18 @@ def meant_by(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
 
 
 def unknown(
-    origin: Origin, what: str, expected: str, meant: str, otherwise: str, severity: Severity = Severity.ERROR
+    origin: "Origin",
+    what: str,
+    expected: str,
+    meant: str,
+    otherwise: str,
+    severity: Severity = Severity.ERROR,
 ) -> Finding:
     """Name what is no setting. `what` says so, `meant` is what was meant instead, `otherwise` the hint without that."""
     return _finding(severity, origin, what, expected, f"Did you mean {meant}?" if meant else otherwise)
 
 
-def wrong(origin: Origin, setting: Setting, value: object) -> Finding | None:
+def wrong(origin: "Origin", setting: Setting, value: object) -> Finding | None:
     """Name a value that cannot be, with what is expected; None for one that can."""
     fault = setting.fault(value)
     if not fault:
@@ -34,7 +42,7 @@ def wrong(origin: Origin, setting: Setting, value: object) -> Finding | None:
     return _finding(Severity.ERROR, origin, fault, setting.kind.expected, "Correct the value.")
 
 
-def unserved(origin: Origin, setting: Setting, value: str) -> Finding | None:
+def unserved(origin: "Origin", setting: Setting, value: str) -> Finding | None:
     """Name a setting that is refused or has no effect, unless its value wishes for what is the case anyway."""
     if value.lower() in setting.harmless:
         return None
@@ -56,10 +64,10 @@ def _shown(setting: Setting, value: str) -> str:
     return f"{setting.name}={value}"[:_SHOWN]
 
 
-def without_effect(origin: Origin, why: str, hint: str = "") -> Finding:
+def without_effect(origin: "Origin", why: str, hint: str = "") -> Finding:
     """Say that what stands there is not read, and why."""
     return _finding(Severity.NOTICE, origin, f"{origin.key} has no effect: {why}", "", hint)
 
 
-def _finding(severity: Severity, origin: Origin, found: str, expected: str = "", hint: str = "") -> Finding:
+def _finding(severity: Severity, origin: "Origin", found: str, expected: str = "", hint: str = "") -> Finding:
     return Finding(severity, origin.file, origin.line, origin.key, found, expected, hint)

@@ -20,8 +20,8 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> set[str]:
         return "1"
 
     lines = ["numpy>=1", "onnxruntime>=1.19", 'torch>=2; extra == "llm"', "gguf<2,>=0.1; extra == 'llm'"]
-    monkeypatch.setattr(extras, "requires", lambda name: [*lines, "trivium[llm]; extra == 'test'"])
-    monkeypatch.setattr(extras, "version", version)
+    monkeypatch.setattr(metadata, "requires", lambda name: [*lines, "trivium[llm]; extra == 'test'"])
+    monkeypatch.setattr(metadata, "version", version)
     return installed
 
 
@@ -42,7 +42,7 @@ def test_from_sources_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
     def requires(name: str) -> list[str]:
         raise metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr(extras, "requires", requires)
+    monkeypatch.setattr(metadata, "requires", requires)
     assert extras.install_command("llm").endswith("install 'trivium[llm]'")
     assert extras.install_command().endswith("install trivium")
 
