@@ -47,7 +47,7 @@ from trivium.types.spec import (
 
 DIALECT = "torchserve"
 ENGINE = "python-torchserve"
-SERVED_BUILT_IN = "base_handler"
+SERVED_BUILT_IN = ("base_handler", "image_classifier", "image_segmenter", "object_detector")
 LLM_API = "llm_api"
 RUNTIME = "runtime"
 CONFIGURATION = "config.properties"
@@ -176,7 +176,7 @@ def _handler_model(
         version=manifest.version,
         root=folder,
         engine=ENGINE,
-        entry=ref.file if (folder / ref.file).is_file() else SERVED_BUILT_IN,
+        entry=ref.file if (folder / ref.file).is_file() else ref.name,
         batching=translation.batching(config, rules),
         scheduling=translation.scheduling(config, rules),
         groups=groups,
@@ -285,11 +285,11 @@ def _check_handler(folder: Path, manifest: Manifest, chosen: SourceSetting) -> l
     if ref.name not in BUILT_IN:
         found = f"{chosen.value}, of which the file {ref.file} is not there"
         return fault(found, _there(folder), "Pack the handler, too.")
-    if ref.name in (SERVED_BUILT_IN, LLM_API):
+    if ref.name in (*SERVED_BUILT_IN, LLM_API):
         return []
     return fault(
         f"{ref.name}, a handler that TorchServe brings along",
-        f"a handler in the archive, {SERVED_BUILT_IN}, or {LLM_API} for a language model",
+        f"a handler in the archive, one of {', '.join(SERVED_BUILT_IN)}, or {LLM_API} for a language model",
         "It is not supported in this version: pack a handler of your own, for example one that extends BaseHandler.",
     )
 

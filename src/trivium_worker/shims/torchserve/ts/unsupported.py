@@ -5,10 +5,6 @@ from typing import Any
 from trivium_worker.dialects.stand_ins import FINDER
 
 CLASSES = {
-    "ts.torch_handler.vision_handler": "VisionHandler",
-    "ts.torch_handler.image_classifier": "ImageClassifier",
-    "ts.torch_handler.image_segmenter": "ImageSegmenter",
-    "ts.torch_handler.object_detector": "ObjectDetector",
     "ts.torch_handler.text_handler": "TextHandler",
     "ts.torch_handler.text_classifier": "TextClassifier",
     "ts.torch_handler.densenet_handler": "DenseNetHandler",

@@ -419,10 +419,6 @@ class H:
 @pytest.mark.parametrize(
     ("module", "name"),
     [
-        ("ts.torch_handler.vision_handler", "VisionHandler"),
-        ("ts.torch_handler.image_classifier", "ImageClassifier"),
-        ("ts.torch_handler.image_segmenter", "ImageSegmenter"),
-        ("ts.torch_handler.object_detector", "ObjectDetector"),
         ("ts.torch_handler.text_handler", "TextHandler"),
         ("ts.torch_handler.text_classifier", "TextClassifier"),
         ("ts.torch_handler.densenet_handler", "DenseNetHandler"),
