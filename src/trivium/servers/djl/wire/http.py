@@ -9,10 +9,11 @@ from functools import partial
 
 import msgspec
 
-from trivium.servers.djl.wire.adapters import VERBS, decode_adapters
+from trivium.servers.djl.wire.adapters import VERBS as ADAPTING
 from trivium.servers.djl.wire.answer import DjlInferEncoder, DjlPingEncoder
 from trivium.servers.djl.wire.errors import AT_HEAD, refuse
 from trivium.servers.djl.wire.lazy import URL, lazily
+from trivium.servers.djl.wire.management import VERBS as MANAGING
 from trivium.servers.djl.wire.management import decode_management
 from trivium.servers.djl.wire.metrics import decode_metrics
 from trivium.servers.djl.wire.options import DjlOptions, options_of
@@ -40,6 +41,7 @@ MOST_HEADS = 128
 """Heads that are remembered: those that connections repeat."""
 
 _DEFAULTS = DjlOptions()
+_MANAGING = {**MANAGING, **ADAPTING}
 
 
 class DjlHttp:
@@ -80,12 +82,10 @@ class DjlHttp:
             description = Describe(target.model, target.version) if target.model else Live()
             return description, DjlPingEncoder(request_id, False, options)
         try:
-            if target.verb in VERBS:
-                return decode_adapters(head, target, body, request_id, options.exact)
+            if row := _MANAGING.get(target.verb):
+                return decode_management(row, head, target, body, request_id, options.exact)
             if target.verb == DjlVerb.METRICS:
                 return decode_metrics(head, request_id, options.prometheus, options.exact, self._own_metrics)
-            if target.verb != DjlVerb.INFER:
-                return decode_management(head, target, body, request_id, options.exact)
             known = self._heads.get(id(head)) or self._remembered(head)
             accept, content_type = known.accept, known.content_type
             if fetch := read_fetch(head):
