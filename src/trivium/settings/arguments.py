@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
+from trivium.codecs.flat_arguments import read_arguments
 from trivium.settings.setting import Setting
 from trivium.types.errors import ServeError
 from trivium.types.sources import SourceSetting
 from trivium.types.spec import Origin
+from trivium.types.wire import Body, Head
 
 Refuse = Callable[[Setting, str], ServeError]
 """Makes the error for a value that cannot be."""
@@ -17,6 +19,7 @@ MOST_LISTED = 100
 
 _REQUEST = "the request"
 Row = TypeVar("Row")
+Reader = TypeVar("Reader")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,24 @@ class Arguments:
         """Return the settings of a model that lie over those of its files: argument -> key, where it is given."""
         values = ((name, key, self.value(name)) for name, key in keys.items())
         return {key: asked(name, str(value)) for name, key, value in values if value not in (None, "")}
+
+
+@dataclass(frozen=True, slots=True)
+class VerbRow(Generic[Reader]):
+    """One thing that is done to models: what makes an operation of a request for it, and its arguments."""
+
+    read: Reader
+    arguments: tuple[Setting, ...] = ()
+    refuse: Refuse | None = None  # as that of `Arguments`
+    example: str = ""  # of a JSON body, where it may have one
+
+    def texts(self, head: Head, body: Body) -> dict[str, str]:
+        """Return what a request over HTTP gives, by name. INVALID for what cannot be read."""
+        return read_arguments(head, body, self.example)
+
+    def given(self, texts: Mapping[str, str]) -> Arguments:
+        """Return the arguments that are among these."""
+        return Arguments.of(self.arguments, texts, self.refuse)
 
 
 def asked(name: str, value: str) -> SourceSetting:

@@ -1,4 +1,4 @@
-"""What asks for or changes the state of the server: models, shared memory, settings; verbs -> operations, and how HTTP
+"""Requests that ask for or change the state of the server (models, shared memory, settings) as operations, and how HTTP
 frames them.
 
 Source: spec sheet `triton`, sections 4.9 to 4.12. Whether a client may change anything is said by `KServeOptions`.
@@ -42,8 +42,9 @@ _JSON_TYPES = {bool: "boolean", str: "string", int: "unsigned-integer"}
 
 
 class Framing(msgspec.Struct, frozen=True):
-    """How HTTP or gRPC frames the parameters of a change: what reads the value of one by its name and raises for
-    another type, and what is said of one that there is not. `carrier` is the word for what carries tensors.
+    """Reads the parameters of a change as HTTP or gRPC frames them. `config`, `file` and `switch` return the value of
+    one, by its name, and raise for another type; `unknown` makes the error for one that there is not. `carrier` is the
+    word for what carries tensors.
     """
 
     config: Callable[[str, Any], str]
@@ -148,8 +149,8 @@ def _region(fields: dict[str, Any]) -> dict[str, Any]:
                 f"The register request has no {key!r}; it takes key, byte_size and offset. Give it.",
                 info=ErrorInfo.of(request_reasons.NO_MEMBER, key=key),
             )
-    numbers = {name: _taken(fields, name, int, 0) for name in ("offset", "byte_size")}
-    return {"key": _taken(fields, "key", str, ""), **numbers}
+    kinds: tuple[tuple[str, type, Any], ...] = (("key", str, ""), ("offset", int, 0), ("byte_size", int, 0))
+    return {key: _taken(fields, key, kind, default) for key, kind, default in kinds}
 
 
 def _device_fault(body: Body) -> str:

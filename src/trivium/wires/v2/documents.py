@@ -162,7 +162,7 @@ def _tensors(spec: ModelSpec, tensors: Sequence[TensorSpec]) -> list[dict[str, o
 
 
 def region_document(region: SharedRegion) -> dict[str, object]:
-    """Return what is told of a region of shared memory."""
+    """Return the document of a region of shared memory."""
     return {"name": region.name, "key": region.key, "offset": region.offset, "byte_size": region.size}
 
 

@@ -12,12 +12,12 @@ import msgspec
 from trivium.codecs.error_table import said
 from trivium.codecs.error_texts import wire_text
 from trivium.codecs.path_segments import decoded
-from trivium.servers.djl.wire.errors import ILLEGAL
-from trivium.servers.djl.wire.management import PAGE, Decoded, VerbRow
+from trivium.servers.djl.wire.errors import ILLEGAL, NO_NUMBER
+from trivium.servers.djl.wire.management import PAGE, Decoded, Reader, refusing
 from trivium.servers.djl.wire.management_answer import ManagementAnswer, Write
 from trivium.servers.djl.wire.routes import DjlVerb
 from trivium.servers.djl.words import adapters
-from trivium.settings.arguments import Arguments, page
+from trivium.settings.arguments import Arguments, VerbRow, page
 from trivium.settings.setting import Setting
 from trivium.types.errors import Code, ServeError, anew
 from trivium.types.operations import Broadcast, DescribeAll, ModelDescriptions, Remembered
@@ -176,11 +176,11 @@ def _elsewhere(src: str) -> ServeError:
     )
 
 
-VERBS: Mapping[str, VerbRow] = {
+VERBS: Mapping[str, VerbRow[Reader]] = {
     DjlVerb.ADAPTER_REGISTER: VerbRow(_register, _NAMED),
     DjlVerb.ADAPTER_UPDATE: VerbRow(_change, _NAMED),
     DjlVerb.ADAPTER_UNREGISTER: VerbRow(_change, _NAMED),
-    DjlVerb.ADAPTER_LIST: VerbRow(_list, PAGE),
+    DjlVerb.ADAPTER_LIST: VerbRow(_list, PAGE, refusing(NO_NUMBER)),
     DjlVerb.ADAPTER_DESCRIBE: VerbRow(_describe, _NAMED),
 }
 """What each verb does, and its arguments."""

@@ -9,6 +9,7 @@ from functools import partial
 
 import msgspec
 
+from trivium.codecs.error_texts import not_from_here
 from trivium.servers.djl.wire.adapters import VERBS as ADAPTING
 from trivium.servers.djl.wire.answer import DjlInferEncoder, DjlPingEncoder
 from trivium.servers.djl.wire.errors import AT_HEAD, refuse
@@ -30,7 +31,7 @@ from trivium.servers.djl.wire.routes import ENDPOINTS as ENDPOINTS
 from trivium.servers.djl.wire.routes import ROUTES as ROUTES
 from trivium.servers.djl.wire.routes import DjlVerb, tree_of
 from trivium.types.access import AccessScope
-from trivium.types.errors import Code, ServeError, with_facts
+from trivium.types.errors import ServeError, with_facts
 from trivium.types.interfaces import Encoder, WireProtocol
 from trivium.types.operations import Defer, Describe, List, Live, Operation
 from trivium.types.protocol_context import ProtocolContext
@@ -61,7 +62,7 @@ class DjlHttp:
             if self._options.lazy is not None and target.verb == DjlVerb.INFER:
                 target = msgspec.structs.replace(target, is_served=False)
             if target.scope is AccessScope.MANAGE and not self._options.may_change:
-                raise _not_from_here()
+                raise not_from_here()
             return target
         except ServeError as error:
             raise with_facts(error, request_id=self._id(head)) from error
@@ -127,11 +128,3 @@ class DjlHttp:
 def make(context: ProtocolContext) -> WireProtocol:
     """The protocol for one listener. INVALID for options that cannot be."""
     return DjlHttp(context.make_id, options_of(context), context.host)
-
-
-def _not_from_here() -> ServeError:
-    return ServeError(
-        Code.FORBIDDEN,
-        "This server listens beyond its own machine, and whoever reaches it may not register, scale or unregister "
-        "anything. Have it listen on loopback alone, or start it with --keys and send a key that may manage models.",
-    )

@@ -8,18 +8,15 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-import msgspec
-
 from trivium.codecs.error_table import SAID, said
 from trivium.codecs.error_texts import wire_text
-from trivium.codecs.flat_arguments import read_arguments
 from trivium.servers.djl.wire import management_answer as answers
 from trivium.servers.djl.wire.errors import ILLEGAL, NO_NUMBER
 from trivium.servers.djl.wire.management_answer import ManagementEncoder
 from trivium.servers.djl.wire.routes import DjlVerb
 from trivium.servers.djl.words.model_urls import LOCAL, DjlModelUrl, read_devices, read_url
 from trivium.servers.djl.words.workflows import TEMPLATE_NAMES, TEMPLATE_PARAMETERS, TEMPLATES
-from trivium.settings.arguments import MOST_LISTED, Arguments, Refuse, asked
+from trivium.settings.arguments import MOST_LISTED, Arguments, Refuse, VerbRow, asked
 from trivium.settings.kinds import JAVA_SWITCH, LARGEST, Form, Integer
 from trivium.settings.setting import Setting
 from trivium.types.errors import Code, ServeError
@@ -46,9 +43,6 @@ _OVER: Mapping[str, str] = {
 }
 """Argument of a registration -> the key of serving.properties that it goes before."""
 
-_EXAMPLE = '{"url": "file:///m"}'
-"""A body that registers a model."""
-
 _LEVELS: Mapping[str, int] = {
     "trace": logging.DEBUG,
     "debug": logging.DEBUG,
@@ -64,28 +58,19 @@ Decoded = tuple[Operation, answers.Write]
 """An operation, and what writes its answer."""
 
 
-class VerbRow(msgspec.Struct, frozen=True):
-    """One verb: what makes an operation of it, the arguments that it takes, the case of a number that is none, and an
-    example of a JSON body, where it may have one.
-    """
-
-    read: Callable[[Head, Target, Arguments], Decoded]
-    arguments: tuple[Setting, ...] = ()
-    no_number: str = NO_NUMBER
-    example: str = ""
+Reader = Callable[[Head, Target, Arguments], Decoded]
 
 
 def decode_management(
-    row: VerbRow, head: Head, target: Target, body: Body, request_id: str, exact: bool
+    row: VerbRow[Reader], head: Head, target: Target, body: Body, request_id: str, exact: bool
 ) -> tuple[Operation, ManagementEncoder]:
     """The operation of a target with this verb, and the encoder for its answer. INVALID or UNSUPPORTED."""
-    texts = read_arguments(head, body, row.example)
-    given = Arguments.of(row.arguments, texts, _refusing(row.no_number))
-    operation, write = row.read(head, target, given)
+    operation, write = row.read(head, target, row.given(row.texts(head, body)))
     return operation, ManagementEncoder(request_id, write, exact)
 
 
-def _refusing(reason: str) -> Refuse:
+def refusing(reason: str) -> Refuse:
+    """Return what is said of a number that is none, in the original's words."""
     return lambda row, text: said(
         Code.INVALID,
         f"The parameter {row.name} is {text[:80]!r}; expected is {row.kind.expected}, such as "
@@ -209,11 +194,14 @@ def _scale(head: Head, target: Target, given: Arguments) -> Decoded:
         device,
         wait=False,
     )
-    return scale, answers.scaled(target.model, least, most)
+    bounds = f"min workers:{least} max workers:{most}"
+    text = f'Workflow "{target.model}" worker scaled. New Worker configuration {bounds}'
+    return scale, answers.status(text)
 
 
 def _unregister(head: Head, target: Target, given: Arguments) -> Decoded:
-    return Unregister(target.model, target.version), answers.unregistered(target.model)
+    text = f'Model or workflow "{target.model}" unregistered'
+    return Unregister(target.model, target.version), answers.status(text)
 
 
 def _log(head: Head, target: Target, given: Arguments) -> Decoded:
@@ -230,7 +218,7 @@ def _log(head: Head, target: Target, given: Arguments) -> Decoded:
         warning=level <= logging.WARNING,
         error=level <= logging.ERROR,
     )
-    return LogControl(change), answers.logged
+    return LogControl(change), answers.status("OK")
 
 
 def _number(name: str, least: int = -LARGEST, most: int = LARGEST, default: int | None = None) -> Setting:
@@ -241,7 +229,7 @@ PAGE = (_number("limit", 1, MOST_LISTED, MOST_LISTED), _number("next_page_token"
 """The arguments of a listing."""
 
 _DEVICES = Form("names of devices", read_devices)
-VERBS: Mapping[str, VerbRow] = {
+VERBS: Mapping[str, VerbRow[Reader]] = {
     DjlVerb.REGISTER: VerbRow(
         _register,
         (
@@ -259,9 +247,10 @@ VERBS: Mapping[str, VerbRow] = {
             _number("min_worker", 1),
             _number("max_worker", 1),
         ),
-        example=_EXAMPLE,
+        refusing(NO_NUMBER),
+        '{"url": "file:///m"}',
     ),
-    DjlVerb.LIST: VerbRow(_list, PAGE),
+    DjlVerb.LIST: VerbRow(_list, PAGE, refusing(NO_NUMBER)),
     DjlVerb.DESCRIBE: VerbRow(_describe),
     DjlVerb.SCALE: VerbRow(
         _scale,
@@ -270,7 +259,7 @@ VERBS: Mapping[str, VerbRow] = {
             _number("max_worker", default=-1),
             Setting("device", _DEVICES, ()),
         ),
-        no_number=SAID,
+        refusing(SAID),
     ),
     DjlVerb.UNREGISTER: VerbRow(_unregister),
     DjlVerb.LOGGING: VerbRow(_log, (Setting("level", default="info"),)),

@@ -17,7 +17,6 @@ from trivium.types.operations import (
     Answer,
     InstanceStatus,
     Listing,
-    LogReport,
     ModelDescription,
     ModelDescriptions,
     ResponsePart,
@@ -78,21 +77,9 @@ def registered(name: str, waits: bool, is_workflow: bool) -> Write:
     return write
 
 
-def unregistered(name: str) -> Write:
-    """It says that a model is there no more."""
-    return lambda answer: (200, {"status": f'Model or workflow "{name}" unregistered'})
-
-
-def scaled(name: str, least: int, most: int) -> Write:
-    """It says the bounds of a model as they were asked for, -1 for one that was not."""
-    text = f'Workflow "{name}" worker scaled. New Worker configuration min workers:{least} max workers:{most}'
+def status(text: str) -> Write:
+    """Return what says a text, whatever the answer."""
     return lambda answer: (200, {"status": text})
-
-
-def logged(answer: ManagementAnswer) -> tuple[int, object]:
-    """It says that the log has been set."""
-    assert isinstance(answer, LogReport), answer
-    return 200, {"status": "OK"}
 
 
 def listed(limit: int, offset: int, is_workflow: bool) -> Write:

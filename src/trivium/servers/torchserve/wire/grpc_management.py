@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trivium.servers.torchserve.wire.grpc_messages import read
-from trivium.servers.torchserve.wire.management import Asked, ManagementRequest, read_management
+from trivium.servers.torchserve.wire.management import FramedRequest, ManagementRequest, read_management
 from trivium.servers.torchserve.wire.management_errors import missing
 from trivium.servers.torchserve.wire.management_options import ManagementOptions
 from trivium.servers.torchserve.wire.management_routes import ManagementVerb as Verb
@@ -32,7 +32,9 @@ def decode_rpc(name: str, message: bytes, request_id: str, options: ManagementOp
     model = given.get("model_name", "")
     if verb is Verb.UNREGISTER and not model:  # observed on 0.12.0
         raise missing("url", "The request names no model. Set its model_name.")
-    return read_management(Asked(verb, model, given.get("model_version", ""), given, request_id), options)
+    return read_management(
+        FramedRequest(verb, model, given.get("model_version", ""), given, request_id), options
+    )
 
 
 def _arguments(request: Any) -> dict[str, str]:

@@ -7,11 +7,15 @@ Source: spec sheet `torchserve`, sections 0, 4 and 5.
 from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
 
-from trivium.codecs.flat_arguments import read_arguments
 from trivium.servers.torchserve.wire.answer import PredictionEncoder, TorchServePingEncoder
 from trivium.servers.torchserve.wire.config import TorchServeConfig
 from trivium.servers.torchserve.wire.errors import note_refusal, refuse
-from trivium.servers.torchserve.wire.management import Asked, ManagementRequest, read_management
+from trivium.servers.torchserve.wire.management import (
+    VERBS,
+    FramedRequest,
+    ManagementRequest,
+    read_management,
+)
 from trivium.servers.torchserve.wire.management_answer import TorchServeManagementEncoder
 from trivium.servers.torchserve.wire.management_options import ManagementOptions, management_options
 from trivium.servers.torchserve.wire.management_routes import ENDPOINTS as MANAGEMENT
@@ -40,9 +44,6 @@ _NO_DESCRIPTION = (
     "TorchServe."
 )
 _MANAGING = frozenset(ManagementVerb)
-_EXAMPLE = '{"url": "model.mar"}'
-"""A body that registers a model."""
-
 _NO_OPTIONS = ManagementOptions()
 
 COSTLY_FORM_BYTES = 128 * 2**10
@@ -107,9 +108,9 @@ class TorchServeHttp:
 
     def _managing(self, head: Head, target: Target, body: Body, request_id: str) -> ManagementRequest:
         verb = ManagementVerb(target.verb)
-        given = read_arguments(head, body, _EXAMPLE if verb is ManagementVerb.REGISTER else "")
+        given = VERBS[verb].texts(head, body)
         shown = partial(properties_of, head, len(body.data))
-        asked = Asked(verb, target.model, target.version, given, request_id, shown)
+        asked = FramedRequest(verb, target.model, target.version, given, request_id, shown)
         return read_management(asked, self._management)
 
     def refuse(self, error: ServeError) -> HttpAnswer:

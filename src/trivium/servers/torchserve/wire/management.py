@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from trivium.codecs.error_texts import wire_text
+from trivium.codecs.error_texts import not_from_here, wire_text
 from trivium.servers.torchserve.wire import management_answer as answers
 from trivium.servers.torchserve.wire.management_errors import (
     Act,
@@ -16,12 +16,11 @@ from trivium.servers.torchserve.wire.management_errors import (
     invalid,
     missing,
     model_api_off,
-    not_from_here,
     worded,
 )
 from trivium.servers.torchserve.wire.management_options import ManagementOptions
 from trivium.servers.torchserve.wire.management_routes import ManagementVerb as Verb
-from trivium.settings.arguments import MOST_LISTED, Arguments, asked
+from trivium.settings.arguments import MOST_LISTED, Arguments, VerbRow, asked
 from trivium.settings.kinds import JAVA_SWITCH, Integer
 from trivium.settings.setting import Setting
 from trivium.types import reasons
@@ -48,9 +47,9 @@ _OVER = ("batch_size", "max_batch_delay", "response_timeout", "startup_timeout",
 """Arguments of a registration that are settings of the model under the same name."""
 
 
-class Asked(msgspec.Struct, frozen=True):
-    """A request as HTTP and gRPC frame it: what is asked of which model, and with which arguments, as text. `shown`
-    returns the header fields that a worker sees which describes itself.
+class FramedRequest(msgspec.Struct, frozen=True):
+    """A request as HTTP and gRPC frame it: the verb, the model and the arguments, as text. A worker that describes
+    itself sees the header fields that `shown` returns.
     """
 
     verb: Verb
@@ -70,23 +69,16 @@ class ManagementRequest(msgspec.Struct, frozen=True):
     reason: bytes | None = None
 
 
-Reader = Callable[[Asked, Arguments, ManagementOptions], ManagementRequest]
+Reader = Callable[[FramedRequest, Arguments, ManagementOptions], ManagementRequest]
 
 
-class VerbRow(msgspec.Struct, frozen=True):
-    """One verb: what makes an operation of it, and the arguments that it takes."""
-
-    read: Reader
-    arguments: tuple[Setting, ...] = ()
-
-
-def read_management(request: Asked, options: ManagementOptions) -> ManagementRequest:
+def read_management(request: FramedRequest, options: ManagementOptions) -> ManagementRequest:
     """Return what a request asks for. Raises ServeError."""
     row = VERBS[request.verb]
-    return row.read(request, Arguments.of(row.arguments, request.arguments), options)
+    return row.read(request, row.given(request.arguments), options)
 
 
-def _register(request: Asked, given: Arguments, options: ManagementOptions) -> ManagementRequest:
+def _register(request: FramedRequest, given: Arguments, options: ManagementOptions) -> ManagementRequest:
     """A registration. METHOD where the model API is off, else as `ModelStore.place`."""
     _check_may_change(options, registers=True)
     url, name, runtime = given.value("url"), given.value("model_name"), given.value("runtime")
@@ -118,13 +110,13 @@ def _register(request: Asked, given: Arguments, options: ManagementOptions) -> M
     return ManagementRequest(operation, wish, answers.registered(source, is_awaited))
 
 
-def _list(request: Asked, given: Arguments, options: ManagementOptions) -> ManagementRequest:
+def _list(request: FramedRequest, given: Arguments, options: ManagementOptions) -> ManagementRequest:
     """A page of the models, from the one with the number `next_page_token` on."""
     write = answers.listed(given.value("limit"), given.value("next_page_token"), options.store.shown)
     return ManagementRequest(List(), Wish(Act.LIST), write)
 
 
-def _describe(request: Asked, given: Arguments, options: ManagementOptions) -> ManagementRequest:
+def _describe(request: FramedRequest, given: Arguments, options: ManagementOptions) -> ManagementRequest:
     """A description of the default version, of one, or of all. One that is customized asks a worker, too."""
     model, version, shown = request.model, request.version, options.store.shown
     wish = Wish(Act.DESCRIBE, model, version)
@@ -139,13 +131,13 @@ def _describe(request: Asked, given: Arguments, options: ManagementOptions) -> M
     return ManagementRequest(DescribeAll(model, version, run), wish, write, b"")
 
 
-def _ready(request: Asked, given: Arguments, options: ManagementOptions) -> ManagementRequest:
+def _ready(request: FramedRequest, given: Arguments, options: ManagementOptions) -> ManagementRequest:
     """A question of KServe's v1: has the model workers?"""
     model = request.model
     return ManagementRequest(DescribeAll(model), Wish(Act.DESCRIBE, model), answers.ready(model))
 
 
-def _scale(request: Asked, given: Arguments, options: ManagementOptions) -> ManagementRequest:
+def _scale(request: FramedRequest, given: Arguments, options: ManagementOptions) -> ManagementRequest:
     """Other bounds for a version; without `max_worker` exactly the least. INVALID for bounds that cannot be."""
     _check_may_change(options)
     model, version = request.model, request.version or given.value("model_version")
@@ -166,7 +158,7 @@ def _scale(request: Asked, given: Arguments, options: ManagementOptions) -> Mana
     return ManagementRequest(operation, wish, answers.scaled(model, version, least, waits))
 
 
-def _set_default(request: Asked, given: Arguments, options: ManagementOptions) -> ManagementRequest:
+def _set_default(request: FramedRequest, given: Arguments, options: ManagementOptions) -> ManagementRequest:
     """A choice of the version that serves requests which name none."""
     _check_may_change(options)
     model, version = request.model, request.version
@@ -176,7 +168,7 @@ def _set_default(request: Asked, given: Arguments, options: ManagementOptions) -
     return ManagementRequest(SetDefault(model, version), wish, answers.status(text))
 
 
-def _unregister(request: Asked, given: Arguments, options: ManagementOptions) -> ManagementRequest:
+def _unregister(request: FramedRequest, given: Arguments, options: ManagementOptions) -> ManagementRequest:
     """An end of a version, or of the default one. METHOD where the model API is off."""
     _check_may_change(options, registers=True)
     model, version = request.model, request.version
@@ -204,7 +196,7 @@ def _check_may_change(options: ManagementOptions, registers: bool = False) -> No
 
 
 _FROM_ONE = Integer(1)
-VERBS: Mapping[Verb, VerbRow] = {
+VERBS: Mapping[Verb, VerbRow[Reader]] = {
     Verb.REGISTER: VerbRow(
         _register,
         (
@@ -220,6 +212,7 @@ VERBS: Mapping[Verb, VerbRow] = {
             Setting("synchronous", JAVA_SWITCH, True),
             Setting("s3_sse_kms", JAVA_SWITCH, False),
         ),
+        example='{"url": "model.mar"}',
     ),
     Verb.LIST: VerbRow(
         _list,
