@@ -53,10 +53,8 @@ _LEVELS: Mapping[str, int] = {
     "off": logging.CRITICAL,
 }
 
-
 Decoded = tuple[Operation, answers.Write]
 """An operation, and what writes its answer."""
-
 
 Reader = Callable[[Head, Target, Arguments], Decoded]
 
