@@ -2,6 +2,8 @@
 
 import json
 
+from trivium.types.errors import Code, ServeError
+
 LONGEST = 4000
 """Characters of a message: it may quote the request, which may be huge."""
 
@@ -26,3 +28,12 @@ def quoted_json(value: object, longest: int) -> str:
 
 
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
+def not_from_here() -> ServeError:
+    """Return the refusal of a change where whoever reaches the server could make it."""
+    return ServeError(
+        Code.FORBIDDEN,
+        "This server listens beyond its own machine, and whoever reaches it may not register, scale or unregister "
+        "anything. Have it listen on loopback alone, or start it with --keys and send a key that may manage models.",
+    )

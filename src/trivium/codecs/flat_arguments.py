@@ -3,10 +3,22 @@
 import json
 from urllib.parse import parse_qsl
 
+from trivium.codecs.header_text import essence
 from trivium.types.errors import Code, ServeError
+from trivium.types.wire import Body, Head
 
 _MOST_ARGUMENTS = 1000
 _LONGEST_JSON = 2**16
+
+
+def read_arguments(head: Head, body: Body, example: str = "") -> dict[str, str]:
+    """Return the members of a JSON body, if an `example` says that there may be one, or the arguments of the query.
+    INVALID for what cannot be read.
+    """
+    content_type = head.headers.get(b"content-type", b"").decode("latin-1")
+    if example and essence(content_type) == "application/json":
+        return read_members(body.data, example)
+    return read_query(head.query)
 
 
 def read_query(query: str) -> dict[str, str]:

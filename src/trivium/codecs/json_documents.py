@@ -8,6 +8,7 @@ declares, and their shape from their nesting; they are decoded once, typed.
 import json
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Annotated, Any
 
@@ -271,6 +272,12 @@ def _names(fields: Any) -> str:
 
 def _invalid(found: str, hint: str) -> ServeError:
     return ServeError(Code.INVALID, f"The JSON of the body cannot be made tensors: {found}. {hint}")
+
+
+def moment(seconds: float) -> str:
+    """Return a time of the Unix epoch, with milliseconds, as DJL and TorchServe write it."""
+    at = datetime.fromtimestamp(seconds, UTC)
+    return f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03d}Z"
 
 
 def indented(document: object) -> bytes:

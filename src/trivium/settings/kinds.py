@@ -14,6 +14,7 @@ from trivium.types.listeners import BindAddress
 
 LARGEST = 2**31 - 1
 _WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
+_DIGITS = re.compile(r"[0-9]{1,10}")
 _TRUTH: Mapping[str, bool] = {"true": True, "false": False}
 
 
@@ -106,6 +107,24 @@ class Whole(Kind):
         if not _WHOLE.fullmatch(text.strip()) or not self.least <= int(text) <= self.most:
             raise ValueError
         return int(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Integer(Kind):
+    """Takes a whole number of 32 bits, with one of the signs in front or none. One beyond the bounds is read as None:
+    it is a number, but counts as not given.
+    """
+
+    least: int = -LARGEST
+    most: int = LARGEST
+    signs: str = "+-"
+    template = "a whole number"
+
+    def _read(self, text: str) -> int | None:
+        digits = text[1:] if text[:1] in self.signs else text
+        if not _DIGITS.fullmatch(digits) or int(digits) > LARGEST:
+            raise ValueError
+        return int(text) if self.least <= int(text) <= self.most else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,5 +228,6 @@ def _key_store(text: str) -> str | None:
 
 
 TEXT, SWITCH, PATTERN = Text(), Truth(), Form("a regular expression", re.compile)
+JAVA_SWITCH = Form("true; all else is false", lambda text: text.lower() == "true")
 DIGIT_SWITCH = Truth({**_TRUTH, "1": True, "0": False})
 KEY_STORE = Form("PKCS12 (a JKS is converted by keytool -importkeystore -deststoretype pkcs12)", _key_store)

@@ -109,17 +109,17 @@ class DocumentEncoder(msgspec.Struct, frozen=True):
             case ModelDescription():
                 if self.target.verb == Verb.CONFIG:
                     return json_answer(200, self.models.config_json(answer.spec))
-                return _json(_metadata(answer, self.models.platform(answer.spec)))
+                return _json(metadata(answer, self.models.platform(answer.spec)))
             case StatisticsReport():
-                return _json({"model_stats": [_statistics(version) for version in answer.versions]})
+                return _json({"model_stats": [_with_generation(version) for version in answer.versions]})
             case RegionListing():
-                return _json([_region(region) for region in answer.regions])
+                return _json([region_document(region) for region in answer.regions])
             case LogReport():
                 return _json(log_document(answer.settings))
             case TraceReport():
                 return _json(trace_document(answer))
             case Listing():
-                return _json([_index_entry(status) for status in answer.versions])
+                return _json([index_entry(status) for status in answer.versions])
             case MetricsReport() | ModelDescriptions() | Deferred() | Fetched():
                 raise ServeError(Code.INTERNAL, "This answer is one of another protocol. Report it.")
             case _:
@@ -141,7 +141,8 @@ def _json(document: object) -> HttpAnswer:
     return json_answer(200, msgspec.json.encode(document))
 
 
-def _metadata(answer: ModelDescription, platform: str) -> dict[str, object]:
+def metadata(answer: ModelDescription, platform: str) -> dict[str, object]:
+    """Return names, datatypes and shapes of a model; a batch dimension is -1."""
     spec = answer.spec
     return {
         "name": spec.name,
@@ -155,17 +156,19 @@ def _metadata(answer: ModelDescription, platform: str) -> dict[str, object]:
 def _tensors(spec: ModelSpec, tensors: Sequence[TensorSpec]) -> list[dict[str, object]]:
     rows = (-1,) if spec.batching.batch_axis else ()
     return [
-        {"name": tensor.name, "datatype": tensor.datatype, "shape": rows + tensor.dims} for tensor in tensors
+        {"name": tensor.name, "datatype": tensor.datatype.wire, "shape": rows + tensor.dims}
+        for tensor in tensors
     ]
 
 
-def _region(region: SharedRegion) -> dict[str, object]:
+def region_document(region: SharedRegion) -> dict[str, object]:
+    """Return the document of a region of shared memory."""
     return {"name": region.name, "key": region.key, "offset": region.offset, "byte_size": region.size}
 
 
-def _statistics(version: VersionStatistics) -> dict[str, object]:
-    """All eight durations always: perf_analyzer indexes them. Those of tokens only of a version that generates."""
-    found: dict[str, object] = {
+def statistics(version: VersionStatistics) -> dict[str, object]:
+    """Return the counters of a version. All eight durations always: perf_analyzer indexes them."""
+    return {
         "name": version.model,
         "version": version.version,
         "last_inference": version.last,
@@ -185,6 +188,11 @@ def _statistics(version: VersionStatistics) -> dict[str, object]:
         "batch_stats": [_batch(batch) for batch in version.batches],
         "memory_usage": [],
     }
+
+
+def _with_generation(version: VersionStatistics) -> dict[str, object]:
+    """Return the counters of a version, with those of tokens where it generates."""
+    found = statistics(version)
     if version.generation is not None:
         found["generation_stats"] = _generation(version.generation, version.queued_items)
     return found
@@ -214,7 +222,7 @@ def _batch(batch: BatchStatistics) -> dict[str, object]:
     }
 
 
-def _index_entry(status: VersionStatus) -> dict[str, str]:
+def index_entry(status: VersionStatus) -> dict[str, str]:
     """Return an entry of the index without what is not known: a model that cannot be read has no version."""
     entry = {"name": status.model, "version": status.version, "state": INDEX_STATES[status.state]}
     return {key: value for key, value in (entry | {"reason": status.reason}).items() if value}

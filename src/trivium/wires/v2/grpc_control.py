@@ -4,36 +4,23 @@ Source: spec sheet `triton`, sections 5.2 and 5.3. Whether a client may change a
 """
 
 from collections.abc import Callable, Mapping
-from typing import cast
+from functools import partial
+from typing import Any, cast
 
 from google.protobuf.message import Message
 
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError, anew, frameless
-from trivium.types.operations import (
-    Answer,
-    List,
-    ListRegions,
-    Live,
-    Load,
-    LogControl,
-    Operation,
-    RegisterRegion,
-    SharedRegion,
-    TraceControl,
-    Unload,
-    UnregisterRegion,
-)
+from trivium.types.operations import Answer, Live, LogControl, Operation, TraceControl
 from trivium.wires.v2 import grpc_documents as documents
 from trivium.wires.v2 import request_reasons
 from trivium.wires.v2.abilities import KServeOptions
+from trivium.wires.v2.control import Framing, operation_of
 from trivium.wires.v2.grpc_infer_request import values_of
+from trivium.wires.v2.routes import Verb
 from trivium.wires.v2.service_messages import (
-    IndexRequest,
     LogSettingsMessage,
     Parameter,
-    Region,
-    RepositoryChange,
     TraceSettingsMessage,
     parse,
 )
@@ -42,116 +29,48 @@ from trivium.wires.v2.trace_settings import read_rpc
 
 Reading = tuple[Operation, Callable[[Answer], Message]]
 
-_FILE = "file:"
+_RPCS: Mapping[str, Verb] = {
+    "RepositoryIndex": Verb.INDEX,
+    "RepositoryModelLoad": Verb.LOAD,
+    "RepositoryModelUnload": Verb.UNLOAD,
+    "SystemSharedMemoryStatus": Verb.REGIONS,
+    "SystemSharedMemoryRegister": Verb.REGISTER,
+    "SystemSharedMemoryUnregister": Verb.UNREGISTER,
+    "CudaSharedMemoryStatus": Verb.DEVICE_REGIONS,
+    "CudaSharedMemoryRegister": Verb.DEVICE_REGISTER,
+}
+"""RPC -> what it asks for."""
+
+_WRITERS = {Verb.INDEX: documents.index, Verb.REGIONS: documents.regions}
+"""What writes the answers that say more than that it was done."""
+
+_KNOWN = {"load": "'config' and 'file:VERSION/NAME'", "unload": "'unload_dependents'"}
 
 
 def readers(abilities: KServeOptions) -> Mapping[str, Callable[[bytes], Reading]]:
     """Name of an RPC -> what reads its request. INVALID, UNSUPPORTED, or FORBIDDEN."""
+    unregistered = documents.nothing("CudaSharedMemoryUnregisterResponse")
     return {
-        "RepositoryIndex": _index,
-        "RepositoryModelLoad": lambda data: _load(data, abilities),
-        "RepositoryModelUnload": lambda data: _unload(data, abilities),
-        "SystemSharedMemoryStatus": _regions,
-        "SystemSharedMemoryRegister": _register,
-        "SystemSharedMemoryUnregister": _unregister,
+        **{name: partial(_read, name, abilities) for name in _RPCS},
         # There is none on any device, whatever it is called.
-        "CudaSharedMemoryStatus": _device_regions,
-        "CudaSharedMemoryRegister": _register_on_device,
-        "CudaSharedMemoryUnregister": lambda data: (
-            Live(),
-            documents.nothing("CudaSharedMemoryUnregisterResponse"),
-        ),
+        "CudaSharedMemoryUnregister": lambda data: (Live(), unregistered),
         "TraceSetting": lambda data: _trace(data, abilities),
         "LogSettings": lambda data: _log(data, abilities),
     }
 
 
-def _index(data: bytes) -> Reading:
-    request = cast(IndexRequest, parse("RepositoryIndexRequest", data))
-    _check_repository(request.repository_name)
-    return List(request.ready), documents.index
-
-
-def _load(data: bytes, abilities: KServeOptions) -> Reading:
-    request = _change("RepositoryModelLoadRequest", data, abilities)
-    config: str | None = None
-    files: dict[str, bytes] = {}
-    for name, value in values_of(request.parameters).items():
-        if name == "config":
-            if not isinstance(value, str):
-                raise _unfit("load", name, "string_param")
-            config = value
-        elif name.startswith(_FILE):
-            if not isinstance(value, bytes):
-                raise _unfit("load", name, "bytes_param")
-            files[name.removeprefix(_FILE)] = value
-        else:
-            raise _unknown("load", name, "'config' and 'file:VERSION/NAME'")
-    if files and config is None:
-        raise ServeError(
-            Code.INVALID,
-            "Files were sent without the parameter 'config': they take the place of the whole folder, its "
-            "configuration too. Send both.",
-            info=ErrorInfo.of(request_reasons.UNREADABLE, model=request.model_name),
-        )
-    return Load(request.model_name, config, files), documents.nothing("RepositoryModelLoadResponse")
-
-
-def _unload(data: bytes, abilities: KServeOptions) -> Reading:
-    request = _change("RepositoryModelUnloadRequest", data, abilities)
-    with_dependents = False
-    for name, value in values_of(request.parameters).items():
-        if name != "unload_dependents":
-            raise _unknown("unload", name, "'unload_dependents'")
-        if not isinstance(value, bool):
-            raise _unfit("unload", name, "bool_param")
-        with_dependents = value
-    operation = Unload(request.model_name, with_dependents)
-    return operation, documents.nothing("RepositoryModelUnloadResponse")
-
-
-def _change(name: str, data: bytes, abilities: KServeOptions) -> RepositoryChange:
-    _check_may_change(abilities)
-    request = cast(RepositoryChange, parse(name, data))
-    _check_repository(request.repository_name)
-    return request
-
-
-def _regions(data: bytes) -> Reading:
-    request = cast(Region, parse("SystemSharedMemoryStatusRequest", data))
-    return ListRegions(request.name), documents.regions
-
-
-def _register(data: bytes) -> Reading:
-    request = cast(Region, parse("SystemSharedMemoryRegisterRequest", data))
-    region = SharedRegion(request.name, request.key, request.offset, request.byte_size)
-    return RegisterRegion(region), documents.nothing("SystemSharedMemoryRegisterResponse")
-
-
-def _unregister(data: bytes) -> Reading:
-    request = cast(Region, parse("SystemSharedMemoryUnregisterRequest", data))
-    return UnregisterRegion(request.name), documents.nothing("SystemSharedMemoryUnregisterResponse")
-
-
-def _register_on_device(data: bytes) -> Reading:
-    request = cast(Region, parse("CudaSharedMemoryRegisterRequest", data))
-    raise ServeError(
-        Code.UNSUPPORTED,
-        f"The CUDA shared memory {request.name[:80]!r} cannot be registered: tensors are taken from the CPU's memory "
-        "alone. Send them in the message, or in system shared memory.",
-        info=ErrorInfo.of(request_reasons.NO_DEVICE, region=request.name),
-    )
-
-
-def _device_regions(data: bytes) -> Reading:
-    request = cast(Region, parse("CudaSharedMemoryStatusRequest", data))
-    if request.name:
-        raise ServeError(
-            Code.NOT_FOUND,
-            f"There is no CUDA shared memory region {request.name[:80]!r}: none can be registered here.",
-            info=ErrorInfo.of(request_reasons.UNKNOWN_DEVICE_REGION, region=request.name),
-        )
-    return Live(), documents.nothing("CudaSharedMemoryStatusResponse")
+def _read(rpc: str, abilities: KServeOptions, data: bytes) -> Reading:
+    verb = _RPCS[rpc]
+    if verb in (Verb.LOAD, Verb.UNLOAD):
+        _check_may_change(abilities)
+    request = parse(f"{rpc}Request", data)
+    fields = {field.name: getattr(request, field.name) for field in request.DESCRIPTOR.fields}
+    _check_repository(fields.get("repository_name", ""))
+    if "parameters" in fields:
+        fields["parameters"] = values_of(fields["parameters"])
+    name = fields.get("model_name") or fields.get("name", "")
+    write = _WRITERS.get(verb) or documents.nothing(f"{rpc}Response")
+    return operation_of(verb, name, fields, _GRPC), write
 
 
 def _trace(data: bytes, abilities: KServeOptions) -> Reading:
@@ -205,17 +124,33 @@ def _check_repository(name: str) -> None:
         )
 
 
-def _unfit(verb: str, name: str, expected: str) -> ServeError:
-    return ServeError(
-        Code.INVALID,
-        f"invalid value type for {verb} parameter {name[:80]!r}, expected {expected}. Correct it.",
-        info=ErrorInfo.of(request_reasons.LOAD_TYPE, key=name, expected=expected),
-    )
+def _typed(kind: type, field: str, verb: str) -> Callable[[str, Any], Any]:
+    """Return what takes a value of just one field of a parameter."""
+
+    def read(name: str, value: Any) -> Any:
+        if not isinstance(value, kind):
+            raise ServeError(
+                Code.INVALID,
+                f"invalid value type for {verb} parameter {name[:80]!r}, expected {field}. Correct it.",
+                info=ErrorInfo.of(request_reasons.LOAD_TYPE, key=name, expected=field),
+            )
+        return value
+
+    return read
 
 
-def _unknown(verb: str, name: str, known: str) -> ServeError:
+def _unknown(verb: str, name: str) -> ServeError:
     return ServeError(
         Code.INVALID,
-        f"There is no {verb} parameter {name[:80]!r}; there are: {known}. Correct it.",
+        f"There is no {verb} parameter {name[:80]!r}; there are: {_KNOWN[verb]}. Correct it.",
         info=ErrorInfo.of(request_reasons.LOAD_PARAMETER, key=name),
     )
+
+
+_GRPC = Framing(
+    _typed(str, "string_param", "load"),
+    _typed(bytes, "bytes_param", "load"),
+    _typed(bool, "bool_param", "unload"),
+    _unknown,
+    "message",
+)

@@ -5,9 +5,10 @@ Source: spec sheet `triton`, sections 5.2, 5.3 and 6.1. What only the dialect of
 platform, its configuration in that form) is asked of it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import cast
 
+import msgspec
 from google.protobuf.message import Message
 
 from trivium.types.operations import (
@@ -19,15 +20,12 @@ from trivium.types.operations import (
     RegionListing,
     TraceReport,
 )
-from trivium.types.spec import ModelSpec, TensorSpec
-from trivium.types.statistics import BatchStatistics, Duration, StatisticsReport, VersionStatistics
-from trivium.wires.v2.index_states import INDEX_STATES
+from trivium.types.statistics import StatisticsReport
+from trivium.wires.v2 import documents
 from trivium.wires.v2.original import ModelDocuments
 from trivium.wires.v2.service_messages import LogSettingsMessage, TraceSettingsMessage, new
 from trivium.wires.v2.settings import log_document
 from trivium.wires.v2.trace_settings import trace_document
-
-Fields = dict[str, object]
 
 _SERVING, _NOT_SERVING = 1, 2
 
@@ -59,15 +57,7 @@ def model_ready(answer: Answer) -> Message:
 def model_metadata(models: ModelDocuments, answer: Answer) -> Message:
     """Names, datatypes and shapes; a batch dimension is -1."""
     assert isinstance(answer, ModelDescription)
-    spec = answer.spec
-    return new(
-        "ModelMetadataResponse",
-        name=spec.name,
-        versions=list(answer.versions),
-        platform=models.platform(spec),
-        inputs=_tensors(spec, spec.inputs),
-        outputs=_tensors(spec, spec.outputs),
-    )
+    return new("ModelMetadataResponse", **documents.metadata(answer, models.platform(answer.spec)))
 
 
 def model_config(models: ModelDocuments, answer: Answer) -> Message:
@@ -81,17 +71,14 @@ def model_config(models: ModelDocuments, answer: Answer) -> Message:
 def statistics(answer: Answer) -> Message:
     """Counters of every version asked about."""
     assert isinstance(answer, StatisticsReport)
-    return new("ModelStatisticsResponse", model_stats=[_version(version) for version in answer.versions])
+    counters = [msgspec.to_builtins(documents.statistics(version)) for version in answer.versions]
+    return new("ModelStatisticsResponse", model_stats=counters)
 
 
 def index(answer: Answer) -> Message:
     """The versions asked for."""
     assert isinstance(answer, Listing)
-    models = [
-        {"name": row.model, "version": row.version, "state": INDEX_STATES[row.state], "reason": row.reason}
-        for row in answer.versions
-    ]
-    return new("RepositoryIndexResponse", models=models)
+    return new("RepositoryIndexResponse", models=[documents.index_entry(row) for row in answer.versions])
 
 
 def regions(answer: Answer) -> Message:
@@ -100,8 +87,8 @@ def regions(answer: Answer) -> Message:
     response = new("SystemSharedMemoryStatusResponse")
     for region in answer.regions:
         status = response.regions[region.name]  # type: ignore[attr-defined]
-        status.name, status.key = region.name, region.key
-        status.offset, status.byte_size = region.offset, region.size
+        for key, value in documents.region_document(region).items():
+            setattr(status, key, value)
     return response
 
 
@@ -127,46 +114,3 @@ def trace_settings(answer: Answer) -> Message:
     for key, value in trace_document(answer).items():
         response.settings[key].value.extend([value] if isinstance(value, str) else value)
     return response
-
-
-def _tensors(spec: ModelSpec, tensors: Sequence[TensorSpec]) -> list[Fields]:
-    rows = (-1,) if spec.batching.batch_axis else ()
-    return [
-        {"name": tensor.name, "datatype": tensor.datatype.wire, "shape": rows + tensor.dims}
-        for tensor in tensors
-    ]
-
-
-def _version(version: VersionStatistics) -> Fields:
-    """All eight durations always: perf_analyzer reads them."""
-    return {
-        "name": version.model,
-        "version": version.version,
-        "last_inference": version.last,
-        "inference_count": version.rows,
-        "execution_count": version.executions,
-        "inference_stats": {
-            "success": _duration(version.success),
-            "fail": _duration(version.fail),
-            "queue": _duration(version.queue),
-            "compute_input": _duration(version.compute_input),
-            "compute_infer": _duration(version.compute_infer),
-            "compute_output": _duration(version.compute_output),
-            "cache_hit": _duration(version.cache_hit),
-            "cache_miss": _duration(version.cache_miss),
-        },
-        "batch_stats": [_batch(batch) for batch in version.batches],
-    }
-
-
-def _batch(batch: BatchStatistics) -> Fields:
-    return {
-        "batch_size": batch.rows,
-        "compute_input": _duration(batch.compute_input),
-        "compute_infer": _duration(batch.compute_infer),
-        "compute_output": _duration(batch.compute_output),
-    }
-
-
-def _duration(duration: Duration) -> Fields:
-    return {"count": duration.count, "ns": duration.ns}

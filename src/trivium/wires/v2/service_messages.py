@@ -111,23 +111,6 @@ class Named(Message):
     version: str
 
 
-class RepositoryChange(Message):
-    """A request to load or unload a model."""
-
-    repository_name: str
-    model_name: str
-    parameters: Mapping[str, Parameter]
-
-
-class Region(Message):
-    """A request to register system shared memory; of others only the name is there."""
-
-    name: str
-    key: str
-    offset: int
-    byte_size: int
-
-
 class TraceValue(Message):
     """The values of a trace setting; none resets it."""
 
@@ -145,13 +128,6 @@ class LogSettingsMessage(Message):
     """A request or an answer about them."""
 
     settings: Mapping[str, Parameter]
-
-
-class IndexRequest(Message):
-    """A request for the index of models."""
-
-    repository_name: str
-    ready: bool
 
 
 def new(message: str, /, **fields: object) -> Message:

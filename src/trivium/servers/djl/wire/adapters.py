@@ -7,93 +7,90 @@ that is missing is refused behind its answer, in the order of the original.
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from trivium.codecs.error_table import said
 from trivium.codecs.error_texts import wire_text
 from trivium.codecs.path_segments import decoded
-from trivium.servers.djl.wire.errors import ILLEGAL
-from trivium.servers.djl.wire.management import MOST_LISTED, Parameters, parameters_of
-from trivium.servers.djl.wire.management_answer import ManagementAnswer, ManagementEncoder, Write
+from trivium.servers.djl.wire.errors import ILLEGAL, NO_NUMBER
+from trivium.servers.djl.wire.management import PAGE, Decoded, Reader, refusing
+from trivium.servers.djl.wire.management_answer import ManagementAnswer, Write
 from trivium.servers.djl.wire.routes import DjlVerb
 from trivium.servers.djl.words import adapters
+from trivium.settings.arguments import Arguments, VerbRow, page
+from trivium.settings.setting import Setting
 from trivium.types.errors import Code, ServeError, anew
-from trivium.types.operations import Broadcast, DescribeAll, ModelDescriptions, Operation, Remembered
+from trivium.types.operations import Broadcast, DescribeAll, ModelDescriptions, Remembered
 from trivium.types.payload import Raw
 from trivium.types.spec import StandingCall
-from trivium.types.wire import Body, Head, Target
+from trivium.types.wire import Head, Target
 
 _FILE = "file:"
-VERBS: Mapping[DjlVerb, str] = {
-    DjlVerb.ADAPTER_REGISTER: "registered",
-    DjlVerb.ADAPTER_UPDATE: "updated",
-    DjlVerb.ADAPTER_UNREGISTER: "unregistered",
-    DjlVerb.ADAPTER_LIST: "",
-    DjlVerb.ADAPTER_DESCRIBE: "",
+_NAMED = (Setting("name"), Setting("src"))
+
+
+class _Change(msgspec.Struct, frozen=True):
+    """One change to an adapter: the function of the handler, that which undoes it, and what becomes of the call."""
+
+    function: str
+    undo: str
+    remembered: Remembered
+    become: str  # what has become of the adapter then
+
+
+_CHANGES: Mapping[str, _Change] = {
+    DjlVerb.ADAPTER_REGISTER: _Change(adapters.REGISTER, adapters.UNREGISTER, Remembered.ADDED, "registered"),
+    DjlVerb.ADAPTER_UPDATE: _Change(adapters.UPDATE, adapters.UPDATE, Remembered.REPLACED, "updated"),
+    DjlVerb.ADAPTER_UNREGISTER: _Change(
+        adapters.UNREGISTER, adapters.REGISTER, Remembered.FORGOTTEN, "unregistered"
+    ),
 }
-"""Verbs of this module, and what has become of an adapter then."""
 
 
-def decode_adapters(
-    head: Head, target: Target, body: Body, request_id: str, exact: bool
-) -> tuple[Operation, ManagementEncoder]:
-    """The operation of a target with one of these verbs, and the encoder for its answer. INVALID."""
-    pairs = parameters_of(head, target, body)
-    given = Parameters(pairs, exact)
-    verb = DjlVerb(target.verb)
-    operation, write = _decoded(
-        verb, given, target, _named(head, verb) or given.text("name"), tuple(pairs.items())
-    )
-    return operation, ManagementEncoder(request_id, write, exact)
+def _list(head: Head, target: Target, given: Arguments) -> Decoded:
+    return DescribeAll(target.model), _listed(given.value("limit"), given.value("next_page_token"))
 
 
-def _decoded(
-    verb: DjlVerb, given: Parameters, target: Target, name: str, pairs: tuple[tuple[str, str], ...]
-) -> tuple[Operation, Write]:
-    asked = DescribeAll(target.model)
-    if verb is DjlVerb.ADAPTER_LIST:
-        limit, offset = given.number("limit", MOST_LISTED), given.number("next_page_token", 0)
-        return asked, _listed(limit if 1 <= limit <= MOST_LISTED else MOST_LISTED, max(offset, 0))
-    if verb is DjlVerb.ADAPTER_DESCRIBE:
-        return asked, _described(name)
-    src = given.text("src")
-    if verb is DjlVerb.ADAPTER_REGISTER:
-        missing = "name" if not name else "src" if not src else ""
-        if missing:
-            return asked, _refusing(_missing(missing))
+def _describe(head: Head, target: Target, given: Arguments) -> Decoded:
+    return DescribeAll(target.model), _described(_named(head) or given.value("name"))
+
+
+def _register(head: Head, target: Target, given: Arguments) -> Decoded:
+    missing = next((row for row in given.rows if not given.value(row)), "")
+    if missing:
+        return DescribeAll(target.model), _refusing(_missing(missing))
+    return _changed(target, given.value("name"), given)
+
+
+def _change(head: Head, target: Target, given: Arguments) -> Decoded:
+    return _changed(target, _named(head) or given.value("name"), given)
+
+
+def _changed(target: Target, name: str, given: Arguments) -> Decoded:
+    src, change = given.value("src"), _CHANGES[target.verb]
     if "://" in src and not src.lower().startswith(_FILE):
-        return asked, _refusing(_elsewhere(src))
+        return DescribeAll(target.model), _refusing(_elsewhere(src))
     if src.lower().startswith(_FILE):
         src = "/" + src[len(_FILE) :].lstrip("/")
-    return _change(verb, target.model, name, adapters.payload(name, src, pairs)), _changed(name, VERBS[verb])
+    operation = Broadcast(
+        target.model,
+        change.function,
+        adapters.payload(name, src, tuple(given.texts.items())),
+        topic=name,
+        remembered=change.remembered,
+        later=adapters.REGISTER,
+        undo=change.undo,
+    )
+    return operation, _done(name, change.become)
 
 
-def _named(head: Head, verb: DjlVerb) -> str:
-    """Return the adapter that the path names; empty where the parameters do."""
+def _named(head: Head) -> str:
+    """Return the adapter that the path names."""
     segments = head.path.split("/")
-    if verb in (DjlVerb.ADAPTER_REGISTER, DjlVerb.ADAPTER_LIST):
-        return ""
     return decoded(segments[segments.index("adapters", 1 if segments[1] == "adapters" else 3) + 1])
 
 
-def _change(verb: DjlVerb, model: str, name: str, payload: Raw) -> Broadcast:
-    match verb:
-        case DjlVerb.ADAPTER_REGISTER:
-            function, undo, remembered = adapters.REGISTER, adapters.UNREGISTER, Remembered.ADDED
-        case DjlVerb.ADAPTER_UPDATE:
-            function, undo, remembered = adapters.UPDATE, adapters.UPDATE, Remembered.REPLACED
-        case _:
-            function, undo, remembered = adapters.UNREGISTER, adapters.REGISTER, Remembered.FORGOTTEN
-    return Broadcast(
-        model,
-        function,
-        payload,
-        topic=name,
-        remembered=remembered,
-        later=adapters.REGISTER,
-        undo=undo,
-    )
-
-
-def _changed(name: str, become: str) -> Write:
+def _done(name: str, become: str) -> Write:
     """It says what the handler says, or that it is done."""
 
     def write(answer: ManagementAnswer) -> tuple[int, object]:
@@ -114,9 +111,8 @@ def _refusing(error: ServeError) -> Write:
 
 def _listed(limit: int, offset: int) -> Write:
     def write(answer: ManagementAnswer) -> tuple[int, object]:
-        calls = _calls(answer)
-        following = {"nextPageToken": str(offset + limit)} if offset + limit < len(calls) else {}
-        return 200, {**following, "adapters": [_row(call) for call in calls[offset : offset + limit]]}
+        calls, following = page(_calls(answer), limit, offset)
+        return 200, {**following, "adapters": [_row(call) for call in calls]}
 
     return write
 
@@ -178,3 +174,13 @@ def _elsewhere(src: str) -> ServeError:
         f"src={wire_text(src[:200])} is no folder of this machine; expected is a path, also as file:. Download it.",
         reason=ILLEGAL,
     )
+
+
+VERBS: Mapping[str, VerbRow[Reader]] = {
+    DjlVerb.ADAPTER_REGISTER: VerbRow(_register, _NAMED),
+    DjlVerb.ADAPTER_UPDATE: VerbRow(_change, _NAMED),
+    DjlVerb.ADAPTER_UNREGISTER: VerbRow(_change, _NAMED),
+    DjlVerb.ADAPTER_LIST: VerbRow(_list, PAGE, refusing(NO_NUMBER)),
+    DjlVerb.ADAPTER_DESCRIBE: VerbRow(_describe, _NAMED),
+}
+"""What each verb does, and its arguments."""

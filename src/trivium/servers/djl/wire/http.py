@@ -9,10 +9,12 @@ from functools import partial
 
 import msgspec
 
-from trivium.servers.djl.wire.adapters import VERBS, decode_adapters
+from trivium.codecs.error_texts import not_from_here
+from trivium.servers.djl.wire.adapters import VERBS as ADAPTING
 from trivium.servers.djl.wire.answer import DjlInferEncoder, DjlPingEncoder
 from trivium.servers.djl.wire.errors import AT_HEAD, refuse
 from trivium.servers.djl.wire.lazy import URL, lazily
+from trivium.servers.djl.wire.management import VERBS as MANAGING
 from trivium.servers.djl.wire.management import decode_management
 from trivium.servers.djl.wire.metrics import decode_metrics
 from trivium.servers.djl.wire.options import DjlOptions, options_of
@@ -29,7 +31,7 @@ from trivium.servers.djl.wire.routes import ENDPOINTS as ENDPOINTS
 from trivium.servers.djl.wire.routes import ROUTES as ROUTES
 from trivium.servers.djl.wire.routes import DjlVerb, tree_of
 from trivium.types.access import AccessScope
-from trivium.types.errors import Code, ServeError, with_facts
+from trivium.types.errors import ServeError, with_facts
 from trivium.types.interfaces import Encoder, WireProtocol
 from trivium.types.operations import Defer, Describe, List, Live, Operation
 from trivium.types.protocol_context import ProtocolContext
@@ -40,6 +42,7 @@ MOST_HEADS = 128
 """Heads that are remembered: those that connections repeat."""
 
 _DEFAULTS = DjlOptions()
+_MANAGING = {**MANAGING, **ADAPTING}
 
 
 class DjlHttp:
@@ -59,7 +62,7 @@ class DjlHttp:
             if self._options.lazy is not None and target.verb == DjlVerb.INFER:
                 target = msgspec.structs.replace(target, is_served=False)
             if target.scope is AccessScope.MANAGE and not self._options.may_change:
-                raise _not_from_here()
+                raise not_from_here()
             return target
         except ServeError as error:
             raise with_facts(error, request_id=self._id(head)) from error
@@ -80,12 +83,10 @@ class DjlHttp:
             description = Describe(target.model, target.version) if target.model else Live()
             return description, DjlPingEncoder(request_id, False, options)
         try:
-            if target.verb in VERBS:
-                return decode_adapters(head, target, body, request_id, options.exact)
+            if row := _MANAGING.get(target.verb):
+                return decode_management(row, head, target, body, request_id, options.exact)
             if target.verb == DjlVerb.METRICS:
                 return decode_metrics(head, request_id, options.prometheus, options.exact, self._own_metrics)
-            if target.verb != DjlVerb.INFER:
-                return decode_management(head, target, body, request_id, options.exact)
             known = self._heads.get(id(head)) or self._remembered(head)
             accept, content_type = known.accept, known.content_type
             if fetch := read_fetch(head):
@@ -127,11 +128,3 @@ class DjlHttp:
 def make(context: ProtocolContext) -> WireProtocol:
     """The protocol for one listener. INVALID for options that cannot be."""
     return DjlHttp(context.make_id, options_of(context), context.host)
-
-
-def _not_from_here() -> ServeError:
-    return ServeError(
-        Code.FORBIDDEN,
-        "This server listens beyond its own machine, and whoever reaches it may not register, scale or unregister "
-        "anything. Have it listen on loopback alone, or start it with --keys and send a key that may manage models.",
-    )

@@ -7,7 +7,7 @@ then the server's bounds on where models are fetched from.
 from collections.abc import Mapping
 
 from trivium.codecs.error_table import said
-from trivium.servers.djl.wire.management import servable
+from trivium.servers.djl.wire.management import servable, source_of
 from trivium.servers.djl.wire.options import LazyRule
 from trivium.servers.djl.wire.request import named
 from trivium.servers.djl.words.model_urls import read_devices, read_url
@@ -37,17 +37,11 @@ def lazily(infer: Infer, rule: LazyRule | None) -> tuple[Infer | InferLazily, Se
 
 
 def _source(infer: Infer, url: str, properties: Mapping[str, str]) -> ModelSource:
-    source = servable(read_url(url)).source("the URL of the prediction")
+    place = servable(read_url(url))
     lower = {name.lower(): value for name, value in properties.items()}
-    devices = lower.get(DEVICE, "")
-    return ModelSource(
-        source.uri,
-        infer.model,
-        infer.version or source.version,
-        lower.get(ENGINE, "") or source.engine,
-        read_devices(devices) if devices else source.devices,
-        source.over,
-    )
+    wanted = (infer.model, infer.version, lower.get(ENGINE, ""))
+    devices = read_devices(lower[DEVICE]) if lower.get(DEVICE) else None
+    return source_of(place, "the URL of the prediction", wanted, {}, devices)
 
 
 def _no_url(infer: Infer) -> ServeError:

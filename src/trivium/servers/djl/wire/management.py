@@ -5,18 +5,20 @@ Source: spec sheet `djl`, sections 5.1 and 5.3. What becomes of a wish the core 
 """
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from trivium.codecs.error_table import SAID, said
 from trivium.codecs.error_texts import wire_text
-from trivium.codecs.flat_arguments import read_members, read_query
-from trivium.codecs.header_text import essence
 from trivium.servers.djl.wire import management_answer as answers
 from trivium.servers.djl.wire.errors import ILLEGAL, NO_NUMBER
 from trivium.servers.djl.wire.management_answer import ManagementEncoder
 from trivium.servers.djl.wire.routes import DjlVerb
 from trivium.servers.djl.words.model_urls import LOCAL, DjlModelUrl, read_devices, read_url
 from trivium.servers.djl.words.workflows import TEMPLATE_NAMES, TEMPLATE_PARAMETERS, TEMPLATES
+from trivium.settings.arguments import MOST_LISTED, Arguments, Refuse, VerbRow, asked
+from trivium.settings.kinds import JAVA_SWITCH, LARGEST, Form, Integer
+from trivium.settings.setting import Setting
 from trivium.types.errors import Code, ServeError
 from trivium.types.log_settings import LogChange
 from trivium.types.operations import (
@@ -29,10 +31,9 @@ from trivium.types.operations import (
     Unregister,
 )
 from trivium.types.sources import ModelSource, SourceSetting
-from trivium.types.spec import Origin
 from trivium.types.wire import Body, Head, Target
 
-_SETTINGS: Mapping[str, str] = {
+_OVER: Mapping[str, str] = {
     "job_queue_size": "job_queue_size",
     "batch_size": "batch_size",
     "max_batch_delay": "max_batch_delay",
@@ -40,17 +41,7 @@ _SETTINGS: Mapping[str, str] = {
     "min_worker": "minWorkers",
     "max_worker": "maxWorkers",
 }
-"""Parameter of a registration -> the key of serving.properties that it goes before."""
-
-_NOT_SETTINGS = frozenset(
-    (*_SETTINGS, "url", "template", "synchronous", "model_name", "model_version", "engine", "device")
-)
-"""Parameters of a registration that are put into no definition of a workflow."""
-
-MOST_LISTED = 100
-_LARGEST = 2**31 - 1
-_EXAMPLE = '{"url": "file:///m"}'
-"""A body that registers a model."""
+"""Argument of a registration -> the key of serving.properties that it goes before."""
 
 _LEVELS: Mapping[str, int] = {
     "trace": logging.DEBUG,
@@ -62,82 +53,39 @@ _LEVELS: Mapping[str, int] = {
     "off": logging.CRITICAL,
 }
 
+Decoded = tuple[Operation, answers.Write]
+"""An operation, and what writes its answer."""
+
+Reader = Callable[[Head, Target, Arguments], Decoded]
+
 
 def decode_management(
-    head: Head, target: Target, body: Body, request_id: str, exact: bool
+    row: VerbRow[Reader], head: Head, target: Target, body: Body, request_id: str, exact: bool
 ) -> tuple[Operation, ManagementEncoder]:
-    """The operation of a target with one of these verbs, and the encoder for its answer. INVALID or UNSUPPORTED."""
-    given = Parameters(parameters_of(head, target, body), exact)
-    is_workflow = head.path.startswith("/workflows")
-    operation: Operation
-    match target.verb:
-        case DjlVerb.REGISTER:
-            operation, write = _register(given, is_workflow)
-        case DjlVerb.LIST:
-            limit, offset = given.number("limit", MOST_LISTED), given.number("next_page_token", 0)
-            limit = limit if 1 <= limit <= MOST_LISTED else MOST_LISTED
-            operation, write = List(), answers.listed(limit, max(offset, 0), is_workflow)
-        case DjlVerb.DESCRIBE:
-            operation = DescribeAll(target.model, target.version)
-            write = answers.described
-        case DjlVerb.SCALE:
-            operation, write = _scale(given, target)
-        case DjlVerb.UNREGISTER:
-            operation = Unregister(target.model, target.version)
-            write = answers.unregistered(target.model)
-        case _:
-            operation, write = LogControl(_log_change(given)), answers.logged
+    """The operation of a target with this verb, and the encoder for its answer. INVALID or UNSUPPORTED."""
+    operation, write = row.read(head, target, row.given(row.texts(head, body)))
     return operation, ManagementEncoder(request_id, write, exact)
 
 
-class Parameters:
-    """The parameters of one request by name. Numbers that are none are refused as the original does if `exact`."""
-
-    def __init__(self, values: Mapping[str, str], exact: bool) -> None:
-        self._values = values
-        self._exact = exact
-
-    @property
-    def names(self) -> Collection[str]:
-        """Return the names of those that are given."""
-        return self._values
-
-    def text(self, name: str) -> str:
-        """The value of a parameter; empty where it is not given."""
-        return self._values.get(name, "")
-
-    def number(self, name: str, default: int, status: int = 409) -> int:
-        """A whole number; the default where it is not given. INVALID, with this status in the original's words."""
-        text = self.text(name)
-        if not text:
-            return default
-        digits = text.removeprefix("-")
-        if digits.isascii() and digits.isdigit() and len(digits) <= 10 and abs(int(text)) <= _LARGEST:
-            return int(text)
-        raise said(
-            Code.INVALID,
-            f"The parameter {name} is {text[:80]!r}; expected is a whole number, such as {name}={max(default, 1)}.",
-            f'For input string: "{text[:80]}"',
-            SAID if status == 400 else NO_NUMBER,
-        )
-
-    def switch(self, name: str, default: bool) -> bool:
-        """A truth value as Java reads it: true in any capitals is true."""
-        text = self.text(name)
-        return text.lower() == "true" if text else default
+def refusing(reason: str) -> Refuse:
+    """Return what is said of a number that is none, in the original's words."""
+    return lambda row, text: said(
+        Code.INVALID,
+        f"The parameter {row.name} is {text[:80]!r}; expected is {row.kind.expected}, such as "
+        f"{row.name}={max(row.default or 1, 1)}.",
+        f'For input string: "{text[:80]}"',
+        reason,
+    )
 
 
-def parameters_of(head: Head, target: Target, body: Body) -> dict[str, str]:
-    """Return the members of a JSON body, or the arguments of the query; of repeated ones the first."""
-    content_type = head.headers.get(b"content-type", b"").decode("latin-1")
-    if target.verb == DjlVerb.REGISTER and essence(content_type) == "application/json":
-        return read_members(body.data, _EXAMPLE)
-    return read_query(head.query)
+def _is_workflow(head: Head) -> bool:
+    return head.path.startswith("/workflows")
 
 
-def _register(given: Parameters, is_workflow: bool) -> tuple[Register, answers.Write]:
-    template = given.text("template") if is_workflow else ""
-    text = given.text("url")
+def _register(head: Head, target: Target, given: Arguments) -> Decoded:
+    is_workflow = _is_workflow(head)
+    template = given.value("template") if is_workflow else ""
+    text = given.value("url")
     if not text and not template:
         words = (
             "Either parameter url or template is required." if is_workflow else "Parameter url is required."
@@ -148,10 +96,10 @@ def _register(given: Parameters, is_workflow: bool) -> tuple[Register, answers.W
             words,
         )
     if template:
-        source = _of_template(given, template)
+        source = _of_template(given.texts, template)
     else:
         source = _source(given, servable(read_url(text)), is_workflow)
-    waits = given.switch("synchronous", True)
+    waits = given.value("synchronous")
     return Register(source, waits), answers.registered(source.name, waits, is_workflow)
 
 
@@ -166,7 +114,7 @@ def servable(url: DjlModelUrl) -> DjlModelUrl:
     return url
 
 
-def _of_template(given: Parameters, template: str) -> ModelSource:
+def _of_template(given: Mapping[str, str], template: str) -> ModelSource:
     """Return the source of a definition that is there by name, with the request's parameters. INVALID for no such."""
     if template not in TEMPLATE_NAMES:
         raise said(
@@ -175,45 +123,65 @@ def _of_template(given: Parameters, template: str) -> ModelSource:
             f"The workflow template {wire_text(template[:80])} could not be found",
             ILLEGAL,
         )
-    values = {name: given.text(name) for name in TEMPLATE_PARAMETERS}
+    values = {name: given.get(name, "") for name in TEMPLATE_PARAMETERS}
     for name, value in values.items():
         if not value:
             words = f"The parameter {name} is missing; the template {template} is filled with {', '.join(values)}."
             raise said(Code.CONFLICT, words, reason=ILLEGAL)
     values["base"] = read_url(values["model"]).model
-    over = {name: SourceSetting(value, Origin("the request", name)) for name, value in values.items()}
+    over = {name: asked(name, value) for name, value in values.items()}
     uri = str(TEMPLATES / f"{template}.json")
     return ModelSource(uri, values["adapter"], over=over, is_named_after_uri=True)
 
 
-def _source(given: Parameters, url: DjlModelUrl, is_workflow: bool) -> ModelSource:
-    """Return what the URL and the parameters ask for; a parameter goes before what the URL says. What else a request to
-    the workflows says is put into the definition.
+def _source(given: Arguments, url: DjlModelUrl, is_workflow: bool) -> ModelSource:
+    """Return what the URL and the parameters ask for. What else a request to the workflows says is put into the
+    definition.
     """
-    source = url.source("the URL of the request")
-    over = dict(source.over)
-    for name in given.names if is_workflow else ():
-        if name not in _NOT_SETTINGS:
-            over[name] = SourceSetting(given.text(name), Origin("the request", name))
-    for name, key in _SETTINGS.items():
-        number = given.number(name, -1)
-        if number > 0 or (number == 0 and name in ("max_batch_delay", "max_idle_time")):
-            over[key] = SourceSetting(str(number), Origin("the request", name))
-    devices = given.text("device")
-    return ModelSource(
-        source.uri,
-        given.text("model_name") or source.name,
-        given.text("model_version") or source.version,
-        given.text("engine") or source.engine,
-        read_devices(devices) if devices else source.devices,
-        over,
-        is_named_after_uri=source.is_named_after_uri and not given.text("model_name"),
+    others = {name: text for name, text in given.texts.items() if is_workflow and name not in given.rows}
+    return source_of(
+        url,
+        "the URL of the request",
+        (given.value("model_name"), given.value("model_version"), given.value("engine")),
+        {name: asked(name, text) for name, text in others.items()} | given.over(_OVER),
+        given.value("device"),
     )
 
 
-def _scale(given: Parameters, target: Target) -> tuple[Scale, answers.Write]:
-    least, most = given.number("min_worker", -1, status=400), given.number("max_worker", -1, status=400)
-    devices = read_devices(given.text("device"))
+def source_of(
+    url: DjlModelUrl,
+    said_by: str,
+    wanted: tuple[str, str, str],
+    over: Mapping[str, SourceSetting],
+    devices: tuple[str, ...] | None,
+) -> ModelSource:
+    """Return what a URL asks for, before which goes what its request wants: the name, the version and the engine, the
+    settings and the devices, where it says them.
+    """
+    source = url.source(said_by)
+    name, version, engine = wanted
+    return replace(
+        source,
+        name=name or source.name,
+        version=version or source.version,
+        engine=engine or source.engine,
+        devices=source.devices if devices is None else devices,
+        over={**source.over, **over},
+        is_named_after_uri=source.is_named_after_uri and not name,
+    )
+
+
+def _list(head: Head, target: Target, given: Arguments) -> Decoded:
+    return List(), answers.listed(given.value("limit"), given.value("next_page_token"), _is_workflow(head))
+
+
+def _describe(head: Head, target: Target, given: Arguments) -> Decoded:
+    return DescribeAll(target.model, target.version), answers.described
+
+
+def _scale(head: Head, target: Target, given: Arguments) -> Decoded:
+    least, most = given.value("min_worker"), given.value("max_worker")
+    devices = given.value("device")
     kind = devices[0].rstrip("0123456789") if devices else ""
     device = {"-1": "cpu", "-": "cpu", "": "gpu", "*": ""}.get(kind, kind) if devices else ""
     scale = Scale(
@@ -224,20 +192,74 @@ def _scale(given: Parameters, target: Target) -> tuple[Scale, answers.Write]:
         device,
         wait=False,
     )
-    return scale, answers.scaled(target.model, least, most)
+    bounds = f"min workers:{least} max workers:{most}"
+    text = f'Workflow "{target.model}" worker scaled. New Worker configuration {bounds}'
+    return scale, answers.status(text)
 
 
-def _log_change(given: Parameters) -> LogChange:
-    text = given.text("level") or "info"
+def _unregister(head: Head, target: Target, given: Arguments) -> Decoded:
+    text = f'Model or workflow "{target.model}" unregistered'
+    return Unregister(target.model, target.version), answers.status(text)
+
+
+def _log(head: Head, target: Target, given: Arguments) -> Decoded:
+    text = given.value("level")
     level = _LEVELS.get(text.lower())
     if level is None:
         raise ServeError(
             Code.INVALID,
             f"There is no log level {text[:40]!r}; there are: {', '.join(_LEVELS)}. Name one of them.",
         )
-    return LogChange(
+    change = LogChange(
         verbose=int(level <= logging.DEBUG),
         info=level <= logging.INFO,
         warning=level <= logging.WARNING,
         error=level <= logging.ERROR,
     )
+    return LogControl(change), answers.status("OK")
+
+
+def _number(name: str, least: int = -LARGEST, most: int = LARGEST, default: int | None = None) -> Setting:
+    return Setting(name, Integer(least, most, signs="-"), default)
+
+
+PAGE = (_number("limit", 1, MOST_LISTED, MOST_LISTED), _number("next_page_token", 0, default=0))
+"""The arguments of a listing."""
+
+_DEVICES = Form("names of devices", read_devices)
+VERBS: Mapping[str, VerbRow[Reader]] = {
+    DjlVerb.REGISTER: VerbRow(
+        _register,
+        (
+            Setting("url"),
+            Setting("template"),
+            Setting("model_name"),
+            Setting("model_version"),
+            Setting("engine"),
+            Setting("device", _DEVICES, None),
+            Setting("synchronous", JAVA_SWITCH, True),
+            _number("job_queue_size", 1),
+            _number("batch_size", 1),
+            _number("max_batch_delay", 0),
+            _number("max_idle_time", 0),
+            _number("min_worker", 1),
+            _number("max_worker", 1),
+        ),
+        refusing(NO_NUMBER),
+        '{"url": "file:///m"}',
+    ),
+    DjlVerb.LIST: VerbRow(_list, PAGE, refusing(NO_NUMBER)),
+    DjlVerb.DESCRIBE: VerbRow(_describe),
+    DjlVerb.SCALE: VerbRow(
+        _scale,
+        (
+            _number("min_worker", default=-1),
+            _number("max_worker", default=-1),
+            Setting("device", _DEVICES, ()),
+        ),
+        refusing(SAID),
+    ),
+    DjlVerb.UNREGISTER: VerbRow(_unregister),
+    DjlVerb.LOGGING: VerbRow(_log, (Setting("level", default="info"),)),
+}
+"""What each verb does, and its arguments. A number that is none is refused, in the original's words."""

@@ -4,20 +4,19 @@ Source: spec sheet `djl`, sections 5.1 to 5.3: indented JSON, members without a 
 """
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 from trivium.codecs.error_texts import wire_text
 from trivium.codecs.header_text import JSON, uncached_lines
-from trivium.codecs.json_documents import indented
+from trivium.codecs.json_documents import indented, moment
 from trivium.servers.djl.wire.answer import health_of
 from trivium.servers.djl.wire.errors import DESCRIBES, MANAGES, refuse
+from trivium.settings.arguments import page
 from trivium.types.errors import ServeError, unwritable
 from trivium.types.operations import (
     Answer,
     InstanceStatus,
     Listing,
-    LogReport,
     ModelDescription,
     ModelDescriptions,
     ResponsePart,
@@ -78,21 +77,9 @@ def registered(name: str, waits: bool, is_workflow: bool) -> Write:
     return write
 
 
-def unregistered(name: str) -> Write:
-    """It says that a model is there no more."""
-    return lambda answer: (200, {"status": f'Model or workflow "{name}" unregistered'})
-
-
-def scaled(name: str, least: int, most: int) -> Write:
-    """It says the bounds of a model as they were asked for, -1 for one that was not."""
-    text = f'Workflow "{name}" worker scaled. New Worker configuration min workers:{least} max workers:{most}'
+def status(text: str) -> Write:
+    """Return what says a text, whatever the answer."""
     return lambda answer: (200, {"status": text})
-
-
-def logged(answer: ManagementAnswer) -> tuple[int, object]:
-    """It says that the log has been set."""
-    assert isinstance(answer, LogReport), answer
-    return 200, {"status": "OK"}
 
 
 def listed(limit: int, offset: int, is_workflow: bool) -> Write:
@@ -106,8 +93,7 @@ def listed(limit: int, offset: int, is_workflow: bool) -> Write:
             row for row in answer.versions if row.state not in _GONE and not (is_workflow and row.is_member)
         ]
         names = list(dict.fromkeys(row.model for row in rows))
-        chosen = set(names[offset : offset + limit])
-        following = {"nextPageToken": str(offset + limit)} if offset + limit < len(names) else {}
+        chosen, following = page(names, limit, offset)
         shown = [row for row in rows if row.model in chosen]
         if is_workflow:
             token = {"nextPageToken": str(min(offset + limit, len(names)))}
@@ -186,15 +172,10 @@ def _group(group: InstanceGroup, instances: tuple[InstanceStatus, ...]) -> dict[
         "minWorkers": group.minimum,
         "maxWorkers": group.ceiling,
         "workers": [
-            {"id": one.number, "startTime": _moment(one.started), "status": "READY"}
+            {"id": one.number, "startTime": moment(one.started), "status": "READY"}
             for one in _members(group, instances)
         ],
     }
-
-
-def _moment(seconds: float) -> str:
-    moment = datetime.fromtimestamp(seconds, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
 
 
 def _version(row: VersionStatus) -> str | None:

@@ -21,6 +21,7 @@ from trivium.servers.torchserve.wire.grpc_sequences import (
 from trivium.servers.torchserve.wire.management import ManagementRequest
 from trivium.servers.torchserve.wire.management_answer import document_of, note
 from trivium.servers.torchserve.wire.management_options import ManagementOptions, management_options
+from trivium.servers.torchserve.wire.management_routes import scope_of
 from trivium.servers.torchserve.words.layers import SequenceNames
 from trivium.types import reasons
 from trivium.types.access import AccessScope
@@ -44,7 +45,7 @@ SCOPES: Mapping[str, AccessScope] = {
     PREDICT: AccessScope.INFER,
     STREAM: AccessScope.INFER,
     STREAM_2: AccessScope.INFER,
-    **{f"/{_MANAGES}/{name}": rpc.scope for name, rpc in MANAGEMENT_RPCS.items()},
+    **{f"/{_MANAGES}/{name}": scope_of(verb) for name, verb in MANAGEMENT_RPCS.items()},
 }
 """All that this protocol answers, with the right that each needs."""
 

@@ -4,80 +4,52 @@ Source: spec sheet `torchserve`, section 7, and what 0.12.0 answers. A number th
 given, but for the limit of a list.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
-from trivium.servers.torchserve.wire import management
 from trivium.servers.torchserve.wire.grpc_messages import read
-from trivium.servers.torchserve.wire.management import ManagementRequest, TorchServeParameters
+from trivium.servers.torchserve.wire.management import FramedRequest, ManagementRequest, read_management
 from trivium.servers.torchserve.wire.management_errors import missing
 from trivium.servers.torchserve.wire.management_options import ManagementOptions
-from trivium.types.access import AccessScope
+from trivium.servers.torchserve.wire.management_routes import ManagementVerb as Verb
 
-Reader = Callable[[Any, str, ManagementOptions], ManagementRequest]
-"""Makes a request of a message, the id of the request and the options."""
-
-_NUMBERS = ("batch_size", "initial_workers", "max_batch_delay", "response_timeout", "startup_timeout")
-_TEXTS = ("handler", "model_name", "runtime", "url")
-
-
-class ManagementRpc(msgspec.Struct, frozen=True):
-    """One RPC: its message, what reads it, and the right that it needs."""
-
-    message: str
-    read: Reader
-    scope: AccessScope = AccessScope.MANAGE
-
-
-def _register(request: Any, request_id: str, options: ManagementOptions) -> ManagementRequest:
-    values = {name: text for name in _TEXTS if (text := getattr(request, name))}
-    values |= {name: str(number) for name in _NUMBERS if (number := getattr(request, name)) > 0}
-    values |= {name: "true" for name in ("synchronous", "s3_sse_kms") if getattr(request, name)}
-    return management.register(TorchServeParameters(values), options, waits=False)
-
-
-def _scale(request: Any, request_id: str, options: ManagementOptions) -> ManagementRequest:
-    least = request.min_worker if request.min_worker > 0 else 1
-    most = request.max_worker if request.max_worker > 0 else least
-    return management.scale(
-        request.model_name, request.model_version, least, most, request.synchronous, options
-    )
-
-
-def _describe(request: Any, request_id: str, options: ManagementOptions) -> ManagementRequest:
-    return management.describe(
-        request.model_name, request.model_version, {} if request.customized else None, request_id, options
-    )
-
-
-def _list(request: Any, request_id: str, options: ManagementOptions) -> ManagementRequest:
-    return management.list_models(request.limit, request.next_page_token, options)
-
-
-def _set_default(request: Any, request_id: str, options: ManagementOptions) -> ManagementRequest:
-    return management.set_default(request.model_name, request.model_version, options)
-
-
-def _unregister(request: Any, request_id: str, options: ManagementOptions) -> ManagementRequest:
-    if not request.model_name:  # observed on 0.12.0
-        raise missing("url", "The request names no model. Set its model_name.")
-    return management.unregister(request.model_name, request.model_version, options)
-
-
-MANAGEMENT_RPCS: Mapping[str, ManagementRpc] = {
-    "DescribeModel": ManagementRpc("DescribeModelRequest", _describe, AccessScope.OBSERVE),
-    "ListModels": ManagementRpc("ListModelsRequest", _list, AccessScope.OBSERVE),
-    "RegisterModel": ManagementRpc("RegisterModelRequest", _register),
-    "ScaleWorker": ManagementRpc("ScaleWorkerRequest", _scale),
-    "SetDefault": ManagementRpc("SetDefaultRequest", _set_default),
-    "UnregisterModel": ManagementRpc("UnregisterModelRequest", _unregister),
+MANAGEMENT_RPCS: Mapping[str, Verb] = {
+    "DescribeModel": Verb.DESCRIBE,
+    "ListModels": Verb.LIST,
+    "RegisterModel": Verb.REGISTER,
+    "ScaleWorker": Verb.SCALE,
+    "SetDefault": Verb.SET_DEFAULT,
+    "UnregisterModel": Verb.UNREGISTER,
 }
-"""RPC -> what reads it."""
+"""RPC -> what it asks for."""
+
+_ZERO_COUNTS = ("limit",)
 
 
 def decode_rpc(name: str, message: bytes, request_id: str, options: ManagementOptions) -> ManagementRequest:
     """The request of an RPC. Raises ServeError."""
-    rpc = MANAGEMENT_RPCS[name]
-    return rpc.read(read(rpc.message, message), request_id, options)
+    verb, given = MANAGEMENT_RPCS[name], _arguments(read(f"{name}Request", message))
+    model = given.get("model_name", "")
+    if verb is Verb.UNREGISTER and not model:  # observed on 0.12.0
+        raise missing("url", "The request names no model. Set its model_name.")
+    return read_management(
+        FramedRequest(verb, model, given.get("model_version", ""), given, request_id), options
+    )
+
+
+def _arguments(request: Any) -> dict[str, str]:
+    """Return the fields of a message as text: those that are given, and every truth value."""
+    values = {field.name: getattr(request, field.name) for field in request.DESCRIPTOR.fields}
+    return {name: _text(value) for name, value in values.items() if _is_given(name, value)}
+
+
+def _is_given(name: str, value: Any) -> bool:
+    if isinstance(value, bool):
+        return True
+    if isinstance(value, int):
+        return value > 0 or (value == 0 and name in _ZERO_COUNTS)
+    return bool(value)
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

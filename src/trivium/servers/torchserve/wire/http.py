@@ -5,17 +5,23 @@ Source: spec sheet `torchserve`, sections 0, 4 and 5.
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set
+from functools import partial
 
 from trivium.servers.torchserve.wire.answer import PredictionEncoder, TorchServePingEncoder
 from trivium.servers.torchserve.wire.config import TorchServeConfig
 from trivium.servers.torchserve.wire.errors import note_refusal, refuse
-from trivium.servers.torchserve.wire.management import decode_management
+from trivium.servers.torchserve.wire.management import (
+    VERBS,
+    FramedRequest,
+    ManagementRequest,
+    read_management,
+)
 from trivium.servers.torchserve.wire.management_answer import TorchServeManagementEncoder
 from trivium.servers.torchserve.wire.management_options import ManagementOptions, management_options
 from trivium.servers.torchserve.wire.management_routes import ENDPOINTS as MANAGEMENT
 from trivium.servers.torchserve.wire.management_routes import ManagementVerb
 from trivium.servers.torchserve.wire.open_inference import ANSWERS, OpenInferenceEncoder
-from trivium.servers.torchserve.wire.request import decode_infer
+from trivium.servers.torchserve.wire.request import decode_infer, properties_of
 from trivium.servers.torchserve.wire.routes import ENDPOINTS as INFERENCE
 from trivium.servers.torchserve.wire.routes import PREFIXES, TorchServeVerb, check_served
 from trivium.servers.torchserve.wire.token_renewal import RENEWED, RenewalEncoder, renew
@@ -84,7 +90,7 @@ class TorchServeHttp:
             raise ServeError(Code.UNSUPPORTED, _NO_DESCRIPTION)
         request_id = self._make_id()
         if target.verb in _MANAGING:
-            asked = decode_management(head, target, body, request_id, self._management)
+            asked = self._managing(head, target, body, request_id)
             return asked.operation, TorchServeManagementEncoder(
                 request_id, asked.wish, asked.write, self._exact, asked.reason
             )
@@ -99,6 +105,13 @@ class TorchServeHttp:
         content_type = head.headers.get(b"content-type", b"").decode("latin-1")
         encoder = PredictionEncoder(request_id, target, accept, content_type, self._exact)
         return decode_infer(head, target, body, request_id, encoder.read), encoder
+
+    def _managing(self, head: Head, target: Target, body: Body, request_id: str) -> ManagementRequest:
+        verb = ManagementVerb(target.verb)
+        given = VERBS[verb].texts(head, body)
+        shown = partial(properties_of, head, len(body.data))
+        asked = FramedRequest(verb, target.model, target.version, given, request_id, shown)
+        return read_management(asked, self._management)
 
     def refuse(self, error: ServeError) -> HttpAnswer:
         """The error's JSON with the status of `errors.TABLE`; the connection closes behind it."""

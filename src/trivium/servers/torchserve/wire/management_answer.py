@@ -6,14 +6,14 @@ Source: spec sheet `torchserve`, section 5: the order of keys, and members witho
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from trivium.codecs.error_texts import wire_text
 from trivium.codecs.header_text import JSON, has_controls, uncached_lines, without_controls
-from trivium.codecs.json_documents import indented
+from trivium.codecs.json_documents import indented, moment
 from trivium.servers.torchserve.wire.errors import refuse
 from trivium.servers.torchserve.wire.management_errors import Act, Wish, worded
+from trivium.settings.arguments import page
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError, frameless, unwritable
@@ -45,7 +45,6 @@ PROCESSING = "Processing worker updates..."
 _GONE = (VersionState.UNLOADED, VersionState.UNLOADING)
 _FIRST_ID = 9000
 _DELAY_MS = 100
-_NOBODY = Target("")
 
 
 class TorchServeManagementEncoder:
@@ -162,12 +161,8 @@ def listed(limit: int, offset: int, shown: Shown) -> Write:
         for row in filter(is_known, answer.versions):
             if row.model not in chosen or row.is_default:
                 chosen[row.model] = row
-        names = sorted(chosen)
-        following = {"nextPageToken": str(offset + limit)} if offset + limit <= len(names) else {}
-        models = [
-            {"modelName": wire_text(name), "modelUrl": _url(chosen[name], shown)}
-            for name in names[offset : offset + limit]
-        ]
+        names, following = page(sorted(chosen), limit, offset, names_end=True)
+        models = [{"modelName": wire_text(name), "modelUrl": _url(chosen[name], shown)} for name in names]
         return 200, {**following, "models": models}
 
     return write
@@ -294,18 +289,13 @@ def _worker(one: InstanceStatus) -> dict[str, Any]:
     process = {} if one.process is None else {"pid": one.process}
     return {
         "id": str(_FIRST_ID + one.number),
-        "startTime": _moment(one.started),
+        "startTime": moment(one.started),
         "status": "READY",
         "memoryUsage": one.memory or 0,
         **process,
         "gpu": one.device is not Device.CPU,
         "gpuUsage": "N/A",
     }
-
-
-def _moment(seconds: float) -> str:
-    moment = datetime.fromtimestamp(seconds, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
 
 
 def _delay(row: VersionStatus, model: ModelDescription, config: Mapping[str, Any]) -> int:

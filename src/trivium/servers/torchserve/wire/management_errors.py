@@ -141,12 +141,3 @@ def model_api_off() -> Refusal:
         "--enable-model-api, or without --torchserve-no-model-api.",
         Wording(405, METHOD.type_name, METHOD_TEXT),
     )
-
-
-def not_from_here() -> ServeError:
-    """Return the refusal of a change where whoever reaches the server could make it."""
-    return ServeError(
-        Code.FORBIDDEN,
-        "This server listens beyond its own machine, and whoever reaches it may not register, scale or unregister "
-        "anything. Have it listen on loopback alone, or start it with --keys and send a key that may manage models.",
-    )

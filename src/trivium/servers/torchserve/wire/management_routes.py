@@ -26,6 +26,7 @@ class ManagementVerb(StrEnum):
 
 _SET_DEFAULT = "set-default"
 _OBSERVE, _MANAGE = AccessScope.OBSERVE, AccessScope.MANAGE
+_ASKING = (ManagementVerb.LIST, ManagementVerb.DESCRIBE, ManagementVerb.READY)
 _COLLECTION: Mapping[str, ManagementVerb] = {
     "GET": ManagementVerb.LIST,
     "POST": ManagementVerb.REGISTER,
@@ -40,6 +41,11 @@ _READY: Mapping[str, ManagementVerb] = {"GET": ManagementVerb.READY}
 """Method -> what it does: to all models, to one, to the version that is to be the default one, to KServe's v1 model."""
 
 
+def scope_of(verb: ManagementVerb) -> AccessScope:
+    """Return the right that a request needs, over HTTP and gRPC alike."""
+    return _OBSERVE if verb in _ASKING else _MANAGE
+
+
 def _route(path: str, verbs: Mapping[str, ManagementVerb]) -> Iterator[HttpRoute]:
     """Yield what is answered at a path, also with a slash behind it."""
     return with_slash(
@@ -47,7 +53,7 @@ def _route(path: str, verbs: Mapping[str, ManagementVerb]) -> Iterator[HttpRoute
             method,
             path,
             verb,
-            _MANAGE if method in ("POST", "PUT", "DELETE") else _OBSERVE,
+            scope_of(verb),
             takes_body=verb is ManagementVerb.REGISTER,
             is_served=False,
         )
