@@ -1,7 +1,8 @@
 """What README and manual tell people to type works as it stands there.
 
 `python` blocks are run as scripts where the shipped models and pictures lie beside them; `python no-run` ones are
-compiled; those with `file=` and `row=` have a test of their own, `test_extending`. Of `console` blocks each `$` line
+compiled; those with `file=` and `row=` have a test of their own, `test_extending`, and
+those with `box=` one, `test_boxes`. Of `console` blocks each `$` line
 must be a command that there is, with flags that it has; `console run` ones are also run, and must print the lines
 below them.
 """
@@ -26,7 +27,7 @@ from trivium.cli.main import main
 from trivium.demo import places
 
 ROOT = Path(__file__).parents[2]
-README = ROOT / "README.md"
+README, CONTRIBUTING = ROOT / "README.md", ROOT / "CONTRIBUTING.md"
 SECONDS = 60
 OTHERS = {"cd", "curl", "git", "pip"}
 """Commands that are not ours, of which only the syntax is checked."""
@@ -55,7 +56,7 @@ class Block:
 
 
 def _blocks() -> Iterator[Block]:
-    for page in (README, *sorted((ROOT / "docs").rglob("*.md"))):
+    for page in (README, CONTRIBUTING, *sorted((ROOT / "docs").rglob("*.md"))):
         text = page.read_text()
         for match in _FENCE.finditer(text):
             line = text.count("\n", 0, match.start(4)) + 1
@@ -93,7 +94,7 @@ def test_python(block: Block, workplace: Path) -> None:
 
 @pytest.mark.parametrize("block", CONSOLE, ids=str)
 def test_console(block: Block, workplace: Path) -> None:
-    assert block.tag in ("", "run"), f"{block}: unknown tag {block.tag!r}"
+    assert block.tag in ("", "run") or block.tag.startswith("box="), f"{block}: unknown tag {block.tag!r}"
     commands = block.commands()
     assert commands, f"{block}: no line begins with '$ '"
     for command in commands:

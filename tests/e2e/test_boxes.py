@@ -1,0 +1,145 @@
+"""The boxes of the README: what people have who come from an original is installed and served as it says there.
+
+The files are those of the originals' first tutorials, with small weights; the environment is new. Numbers with a
+fraction may differ from machine to machine.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from tests.e2e.test_readme import BLOCKS, ROOT, Block
+from tests.fixtures import boxes
+from tests.harness.server_process import environment
+
+pytestmark = pytest.mark.alone  # the ports are the originals' own
+SECONDS = 120
+INSTALLING = 600
+LARGEST_BASE = 220 * 2**20
+MAKERS = {"torchserve": boxes.torchserve, "triton": boxes.triton, "djl": boxes.djl, "bare": boxes.bare}
+BOXES = sorted(
+    (block for block in BLOCKS if block.tag.startswith("box=")), key=lambda block: "[" in block.text[:40]
+)
+"""The ones that need an extra come last: they share one environment."""
+
+_FRACTION = re.compile(r"[0-9]+\.[0-9]+(e-?[0-9]+)?")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder `bin` of a new environment, in which nothing is installed."""
+    folder = tmp_path_factory.mktemp("boxes")
+    subprocess.run([sys.executable, "-m", "venv", folder / "env"], check=True)
+    (folder / "constraints.txt").write_text("torch==2.13.0\n")
+    return folder / "env" / "bin"
+
+
+def variables(place: Path) -> dict[str, str]:
+    constraints = place.parent.parent / "constraints.txt"
+    path = f"{place}{os.pathsep}{os.environ['PATH']}"
+    return {**environment(), "PATH": path, "PIP_CONSTRAINT": str(constraints)}
+
+
+def shell(
+    command: str, folder: Path, place: Path, seconds: float = SECONDS
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env=variables(place),
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+    )
+
+
+def until_answered(command: str, folder: Path, place: Path) -> str:
+    """What a request prints once it is answered with a success."""
+    ends = time.monotonic() + SECONDS
+    while True:
+        done = shell(command.replace("curl ", "curl -sS --fail-with-body ", 1), folder, place)
+        if done.returncode == 0:
+            return done.stdout
+        assert time.monotonic() < ends, done.stdout + done.stderr
+        time.sleep(0.2)
+
+
+@pytest.fixture
+def started() -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Servers, which are ended with all that they have started."""
+    servers: list[subprocess.Popen[bytes]] = []
+    yield servers
+    for server in servers:
+        family = [psutil.Process(server.pid), *psutil.Process(server.pid).children(recursive=True)]
+        server.terminate()
+        try:
+            assert server.wait(SECONDS) == 0
+        finally:
+            for each in family:
+                if each.is_running():
+                    each.kill()
+
+
+@pytest.mark.parametrize("block", BOXES, ids=str)
+def test_a_box_does_what_it_shows(
+    block: Block, place: Path, tmp_path: Path, started: list[subprocess.Popen[bytes]]
+) -> None:
+    MAKERS[block.tag.removeprefix("box=")](tmp_path)
+    log = tmp_path / "server.log"
+    printed = ""
+    for command in block.commands():
+        if command.startswith("pip install "):
+            done = shell(command, ROOT, place, INSTALLING)
+            assert done.returncode == 0, done.stdout + done.stderr
+        elif command.startswith("curl "):
+            printed += until_answered(command, tmp_path, place)
+        elif "torchserve --st" in command:  # it returns by itself; what it leaves behind has its output
+            done = shell(f"{command} > background.log 2>&1", tmp_path, place)
+            assert done.returncode == 0, (tmp_path / "background.log").read_text()
+        else:
+            with log.open("wb") as file:
+                words = ["bash", "-c", f"exec {command}"]
+                server = subprocess.Popen(
+                    words, cwd=tmp_path, env=variables(place), stdout=file, stderr=subprocess.STDOUT
+                )
+            started.append(server)
+    printed += log.read_text() if log.exists() else ""
+    shown = [line for line in block.text.splitlines() if line and not line.startswith("$ ")]
+    for line in shown:
+        assert rounded(line) in rounded(printed), f"{block}: {line!r} is not in {printed}"
+
+
+def test_what_every_installation_has_is_small(place: Path) -> None:
+    """Of the box that comes last torch, which is an extra, is there, too: it is left out with what it brings."""
+    found = subprocess.run(
+        [place / "python", "-c", _SIZE], capture_output=True, text=True, timeout=SECONDS, check=True
+    )
+    assert 0 < int(found.stdout) < LARGEST_BASE
+
+
+_SIZE = """
+import re
+from importlib.metadata import distribution
+
+seen, waiting, size = set(), ["trivium"], 0
+while waiting:
+    name = waiting.pop()
+    if name.lower() in seen:
+        continue
+    seen.add(name.lower())
+    found = distribution(name)
+    size += sum(file.locate().stat().st_size for file in found.files or () if file.locate().is_file())
+    waiting += [re.split(r"[^A-Za-z0-9._-]", line)[0] for line in found.requires or () if ";" not in line]
+print(size)
+"""
+
+
+def rounded(text: str) -> str:
+    return _FRACTION.sub("0.0", text)
