@@ -84,7 +84,8 @@ def test_all_of_a_store_loads_once_it_listens_and_what_is_no_model_is_left(folde
     (folder.store / "no_model").mkdir()
     with torchserve(folder, "--models", "all") as server:
         server.serves("one")
-        until(lambda: "no weights here" in server.said(), server.said)
+        wanted = {"no weights here", "Model one loaded."}
+        until(lambda: all(words in server.said() for words in wanted), server.said)
         text = server.said()
         assert text.index("Model server started.") < text.index("Model one loaded.")
         assert server.predict("one", b"hello").body == b"hello"
