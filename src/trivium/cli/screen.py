@@ -85,11 +85,7 @@ def table_of_models(listing: Listing, specs: Sequence[ModelSpec]) -> Table:
 
 
 def _tensors(spec: ModelSpec, tensors: Sequence[TensorSpec]) -> str:
-    rows = ["rows"] if spec.batching.batch_axis else []
-    return "\n".join(
-        f"{tensor.name} {tensor.datatype.wire}[{','.join(map(str, [*rows, *tensor.dims]))}]"
-        for tensor in tensors
-    )
+    return "\n".join(f"{tensor.name} {tensor.kind(spec.batching.batch_axis)}" for tensor in tensors)
 
 
 def print_requests(console: Console, url: str, specs: Sequence[ModelSpec], profile: str) -> None:
@@ -142,7 +138,7 @@ def _body(spec: ModelSpec) -> str:
 def _example(spec: ModelSpec, tensor: TensorSpec) -> dict[str, object] | None:
     shape = [1] * spec.batching.batch_axis + [1 if dim == -1 else dim for dim in tensor.dims]
     count = math.prod(shape)
-    if count > LONGEST_DATA or tensor.datatype in (DataType.FP16, DataType.BF16):
+    if count > LONGEST_DATA or tensor.open or tensor.datatype in (DataType.FP16, DataType.BF16):
         return None
     element: object = 0
     if tensor.datatype is DataType.BYTES:

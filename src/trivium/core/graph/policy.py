@@ -269,6 +269,8 @@ def _tensors(spec: ModelSpec, graph: Graph, there: Members) -> Iterator[Finding]
     """Is each tensor of one datatype and shape, wherever it comes from and goes to? Sizes of -1 fit any."""
     seen: dict[str, tuple[str, TensorSpec, tuple[int, ...]]] = {}
     for place, name, tensor, has_axis in _ends(spec, graph, there):
+        if tensor.open:
+            continue
         whole = (-1, *tensor.dims) if has_axis else tensor.dims
         if name not in seen:
             seen[name] = place, tensor, whole

@@ -44,6 +44,7 @@ class PayloadAdapter:
         self._outputs = {tensor.name: tensor for tensor in spec.outputs}
         self._inputs = InputRules(spec)
         self._is_free = self._takes_raw and not spec.inputs
+        self._finds_outputs = not spec.outputs and any(tensor.open for tensor in spec.inputs)
         self.levels = PriorityRules(spec.dynamic)
         reshapes = Reshapes(spec)
         self._reshapes = None if reshapes.are_none else reshapes
@@ -139,6 +140,8 @@ class PayloadAdapter:
         """Return what was asked for of an answer, as it was asked for. MODEL_FAILED for a tensor that cannot be
         ranked.
         """
+        if self._finds_outputs and isinstance(payload, Tensors):
+            self._check_found(item.operation.outputs, payload)
         payload = self.chosen(item, payload)
         most: dict[str, int] = {}
         for output in item.operation.outputs:
@@ -147,6 +150,18 @@ class PayloadAdapter:
         if not most or not isinstance(payload, Tensors):
             return payload
         return Tensors(tuple(self._ranked(tensor, most.get(tensor.name, 0)) for tensor in payload.items))
+
+    def _check_found(self, wanted: tuple[WantedOutput, ...], payload: Tensors) -> None:
+        """Refuse a wish for an output that a model without declared outputs has not answered."""
+        there = [tensor.name for tensor in payload.items]
+        for output in wanted:
+            if output.name not in there:
+                raise ServeError(
+                    Code.INVALID,
+                    f"Model '{self._spec.name}' has no output '{output.name}'; it answered "
+                    f"{', '.join(there) or 'none'}.",
+                    info=ErrorInfo.of(reasons.UNKNOWN_OUTPUT, model=self._spec.name, output=output.name),
+                )
 
     def _ranked(self, tensor: Tensor, most: int) -> Tensor:
         if not most:

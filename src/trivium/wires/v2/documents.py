@@ -154,9 +154,7 @@ def _metadata(answer: ModelDescription, platform: str) -> dict[str, object]:
 
 def _tensors(spec: ModelSpec, tensors: Sequence[TensorSpec]) -> list[dict[str, object]]:
     rows = (-1,) if spec.batching.batch_axis else ()
-    return [
-        {"name": tensor.name, "datatype": tensor.datatype, "shape": rows + tensor.dims} for tensor in tensors
-    ]
+    return [{"name": tensor.name, "datatype": tensor.wire, "shape": rows + tensor.dims} for tensor in tensors]
 
 
 def _region(region: SharedRegion) -> dict[str, object]:

@@ -131,10 +131,7 @@ def trace_settings(answer: Answer) -> Message:
 
 def _tensors(spec: ModelSpec, tensors: Sequence[TensorSpec]) -> list[Fields]:
     rows = (-1,) if spec.batching.batch_axis else ()
-    return [
-        {"name": tensor.name, "datatype": tensor.datatype.wire, "shape": rows + tensor.dims}
-        for tensor in tensors
-    ]
+    return [{"name": tensor.name, "datatype": tensor.wire, "shape": rows + tensor.dims} for tensor in tensors]
 
 
 def _version(version: VersionStatistics) -> Fields:

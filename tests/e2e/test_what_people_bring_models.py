@@ -1,0 +1,193 @@
+"""Models as people bring them, after reports in public trackers: each is served as it is, whoever asks.
+
+One server for each group of scenes; the models are small ones of our own.
+"""
+
+import asyncio
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tritonclient.grpc as grpc_client
+import tritonclient.http as http_client
+from tests.harness.raw_http import Answer, post
+from tests.harness.server_process import ServerProcess, serve
+from tritonclient.utils import InferenceServerException, np_to_triton_dtype, triton_to_np_dtype
+
+import trivium
+from trivium import ndlist
+
+NOT_TOLD = "INVALID"
+
+
+SCRIPTED = ("two.pt", "choice.pt", "pictures.pt", "named.pt", "binary", "stacked")
+
+
+def _write_scripted(root: Path) -> None:
+    pytest.importorskip("torch")
+    from tests.harness.scripted_modules import write_scripted
+
+    write_scripted(root)
+
+
+@pytest.fixture(scope="module")
+def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ServerProcess, Path]]:
+    root = tmp_path_factory.mktemp("scripted")
+    _write_scripted(root)
+    with serve(root / "log", *(root / name for name in SCRIPTED)) as server:
+        yield server, root
+
+
+def inputs_of(package: Any, **arrays: np.ndarray[Any, Any]) -> list[Any]:
+    """Inputs for a client of NVIDIA's, of these names."""
+    made = []
+    for name, array in arrays.items():
+        made.append(package.InferInput(name, list(array.shape), np_to_triton_dtype(array.dtype)))
+        made[-1].set_data_from_numpy(array)
+    return made
+
+
+def predicted(server: ServerProcess, model: str, kind: str, body: bytes) -> Answer:
+    return server.ask(
+        post(
+            f"/predictions/{model}", body, b"Content-Type: %s\r\nAccept: application/json\r\n" % kind.encode()
+        )
+    )
+
+
+def data_of(answer: Answer) -> list[list[object]]:
+    assert answer.status == 200, answer
+    return [output["data"] for output in answer.document["outputs"]]
+
+
+@pytest.mark.parametrize("package", [http_client, grpc_client], ids=["http", "grpc"])
+def test_a_scripted_model_takes_whatever_the_request_says(package, scripted):
+    server, _ = scripted
+    address = server.address if package is http_client else server.grpc_address
+    with package.InferenceServerClient(address) as client:
+        for dtype, shape in ((np.float32, (2, 3)), (np.int64, (4,)), (np.float16, (1, 1, 2))):
+            x = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+            answer = client.infer("two", inputs_of(package, x=x, y=x[::-1].copy()))
+            assert np.array_equal(answer.as_numpy("OUTPUT__0"), x + x[::-1])
+            assert answer.as_numpy("OUTPUT__1").dtype == dtype
+        x = np.ones(2, np.float32)
+        wanted = [package.InferRequestedOutput("OUTPUT__1")]
+        answer = client.infer("two", inputs_of(package, x=x, y=x), outputs=wanted)
+        assert (answer.as_numpy("OUTPUT__0"), answer.as_numpy("OUTPUT__1").tolist()) == (None, [0, 0])
+        with pytest.raises(InferenceServerException, match=r"OUTPUT__0.*OUTPUT__1"):
+            client.infer("two", inputs_of(package, x=x, y=x), outputs=[package.InferRequestedOutput("no")])
+        assert client.infer("choice", inputs_of(package, tokens=x)).as_numpy("OUTPUT__0").tolist() == [2, 2]
+        both = inputs_of(package, tokens=x, mask=np.zeros(2, np.int64))
+        assert client.infer("choice", both).as_numpy("OUTPUT__0").tolist() == [0, 0]
+        some = inputs_of(package, one=x, two=np.ones((2, 2), np.float32), three=x)
+        answer = client.infer("pictures", some)
+        assert [float(answer.as_numpy(f"OUTPUT__{i}")) for i in range(3)] == [2, 4, 2]
+        least = [package.InferRequestedOutput("least")]
+        answer = client.infer("named", inputs_of(package, a=x, b=x * 3), outputs=least)
+        assert answer.as_numpy("least").tolist() == [1, 1]
+        with pytest.raises(InferenceServerException, match="no output 'most'; it answered least, total"):
+            client.infer(
+                "named", inputs_of(package, a=x, b=x), outputs=[package.InferRequestedOutput("most")]
+            )
+
+
+def test_metadata_says_that_datatype_and_shape_are_not_told(scripted):
+    server, _ = scripted
+    with http_client.InferenceServerClient(server.address) as client:
+        told = client.get_model_metadata("two")
+        assert [(one["name"], one["datatype"], one["shape"]) for one in told["inputs"]] == [
+            ("x", NOT_TOLD, [-1]),
+            ("y", NOT_TOLD, [-1]),
+        ]
+        assert [one["name"] for one in told["outputs"]] == ["OUTPUT__0", "OUTPUT__1"]
+        assert triton_to_np_dtype(NOT_TOLD) is None, "a table of datatypes finds nothing, not something wrong"
+        config = client.get_model_config("two")
+        assert {one["data_type"] for one in config["input"]} == {"TYPE_INVALID"}
+        assert config["max_batch_size"] == 0
+    with grpc_client.InferenceServerClient(server.grpc_address) as client:
+        assert client.get_model_metadata("choice").inputs[0].datatype == NOT_TOLD
+        assert client.get_model_config("choice", as_json=True)["config"]["input"][0]["name"] == "tokens"
+    assert "(any datatype and shape)" in server.said().replace("\n", "")
+
+
+@pytest.mark.parametrize("model", ["binary", "stacked"])
+def test_djl_clients_send_lists_archives_and_json(model, scripted):
+    server, _ = scripted
+    x = np.array([[1.5, 2.0]], np.float32)
+    archive = io.BytesIO()
+    np.savez(archive, x)
+    for kind, body in (
+        ("tensor/ndlist", ndlist.encode([x])),
+        ("tensor/npz", archive.getvalue()),
+        ("application/json", b"[[1.5, 2.0]]"),
+        ("application/json", b'{"x": [[1.5, 2]]}'),
+        ("application/json", b'{"inputs": [[1.5, 2e0]]}'),
+    ):
+        assert data_of(predicted(server, model, kind, body)) == [[3.0, 4.0]]
+    whole = predicted(server, model, "application/json", b"[1, 2]").document["outputs"][0]
+    assert (whole["datatype"], whole["data"]) == ("INT64", [2, 4]), (
+        "whole numbers are INT64, as PyTorch takes them"
+    )
+    v2 = {"inputs": [{"name": "x", "datatype": "INT32", "shape": [2], "data": [1, 2]}]}
+    answer = server.ask(post(f"/v2/models/{model}/infer", json.dumps(v2).encode()))
+    assert answer.document["outputs"][0]["datatype"] == "INT32"
+
+
+def test_lists_and_dictionaries_of_tensors_by_prediction(scripted):
+    server, _ = scripted
+    x = np.ones(2, np.float32)
+    assert data_of(predicted(server, "pictures", "tensor/ndlist", ndlist.encode([x, x, x]))) == [
+        [2],
+        [2],
+        [2],
+    ]
+    assert data_of(predicted(server, "named", "application/json", b'{"a": [1], "b": [2]}')) == [[1], [3]]
+    assert data_of(predicted(server, "two", "application/json", b'{"x": [1.0], "y": [2.0]}')) == [[3], [-1]]
+
+
+def test_what_a_scripted_model_cannot_take_is_said(scripted):
+    server, _ = scripted
+    answer = predicted(server, "two", "application/json", b'{"x": [1.0]}')
+    assert answer.status == 400
+    assert "no input 'y'; it takes 'x' (any datatype and shape), 'y' (any datatype and shape)" in str(
+        answer.document
+    )
+    answer = predicted(server, "binary", "application/json", b'["a"]')
+    assert answer.status == 415
+    assert "numbers alone" in str(answer.document)
+    answer = server.ask(post("/v2/models/two/infer", b"1234", b"Inference-Header-Content-Length: 0\r\n"))
+    assert answer.status == 400
+
+
+def test_unlike_requests_share_no_batch_unless_they_fit(scripted):
+    server, _ = scripted
+    bodies = [b"[1, 2]", b"[1.5]", b"[[1, 2, 3]]", b"[1, 2]"] * 6
+
+    async def ask() -> list[Answer]:
+        asked = (asyncio.to_thread(predicted, server, "stacked", "application/json", body) for body in bodies)
+        return await asyncio.gather(*asked)
+
+    for body, answer in zip(bodies, asyncio.run(ask()), strict=True):
+        assert data_of(answer) == [(np.array(json.loads(body)) * 2).ravel().tolist()]
+
+
+def test_the_library_serves_a_scripted_file(scripted):
+    _, root = scripted
+
+    async def scene() -> None:
+        async with trivium.serving(root / "two.pt") as server:
+            x = np.arange(3, dtype=np.int32)
+            answer = await server.infer("two", {"x": x, "y": x})
+            assert answer["OUTPUT__0"].tolist() == [0, 2, 4]
+
+    asyncio.run(scene())
+
+
+def test_a_scripted_file_whose_arguments_are_no_tensors_is_refused_by_name(tmp_path):
+    _write_scripted(tmp_path)
+    with serve(tmp_path / "log", tmp_path / "text.pt", tmp_path / "two.pt") as server:
+        assert "forward takes x: Tensor, name: str" in server.said().replace("\n", " ")
