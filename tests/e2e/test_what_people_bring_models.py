@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 import tritonclient.grpc as grpc_client
 import tritonclient.http as http_client
+from onnx import TensorProto, helper
 from tests.harness.raw_http import Answer, post
 from tests.harness.server_process import ServerProcess, serve
 from tritonclient.utils import InferenceServerException, np_to_triton_dtype, triton_to_np_dtype
@@ -191,3 +193,87 @@ def test_a_scripted_file_whose_arguments_are_no_tensors_is_refused_by_name(tmp_p
     _write_scripted(tmp_path)
     with serve(tmp_path / "log", tmp_path / "text.pt", tmp_path / "two.pt") as server:
         assert "forward takes x: Tensor, name: str" in server.said().replace("\n", " ")
+
+
+def onnx_file(nodes: list[Any], inputs: dict[str, Any], outputs: dict[str, Any]) -> bytes:
+    ends = [
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in side.items()]
+        for side in (inputs, outputs)
+    ]
+    graph = helper.make_graph(nodes, "g", *ends)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.checker.check_model(model)
+    return model.SerializeToString()
+
+
+HALVES = [helper.make_node("Add", ["x", "x"], ["y"])]
+SCALED = [helper.make_node("Mul", ["x", "s"], ["y"]), helper.make_node("Add", ["s", "s"], ["t"])]
+SCALAR = onnx_file(HALVES, {"x": []}, {"y": []})
+ROW = onnx_file(HALVES, {"x": ["n"]}, {"y": ["n"]})
+BESIDE = onnx_file(SCALED, {"x": ["n", 2], "s": []}, {"y": ["n", 2], "t": []})
+PAIR = 'input { name: "x" data_type: TYPE_FP32 %s } output { name: "y" data_type: TYPE_FP32 %s }'
+OTHERS = 'input { name: "s" data_type: TYPE_FP32 dims: 1 } output { name: "t" data_type: TYPE_FP32 dims: 1 }'
+SCALARS: dict[str, tuple[bytes, str, tuple[int, ...]]] = {
+    "untold": (SCALAR, "", (1,)),
+    "one": (SCALAR, PAIR % ("dims: [ 1 ]", "dims: [ 1 ]"), (1,)),
+    "two": (SCALAR, PAIR % ("dims: [ 1, 1 ]", "dims: [ 1, 1 ]"), (1, 1)),
+    "reshaped": (SCALAR, PAIR % (("dims: [ 1 ] reshape: { shape: [ ] }",) * 2), (1,)),
+    "to_one": (SCALAR, PAIR % (("dims: [ 1, 1 ] reshape: { shape: [ 1 ] }",) * 2), (1, 1)),
+    "half": (SCALAR, "max_batch_size: 0 " + PAIR.partition(" output")[0] % "dims: [ 1 ]", (1,)),
+    "batch": (ROW, "max_batch_size: 8 " + PAIR % (("dims: [ 1 ] reshape: { shape: [ ] }",) * 2), (1, 1)),
+    "batch_untold": (ROW, "max_batch_size: 8 dynamic_batching { }", (1, 1)),
+}
+
+
+@pytest.fixture(scope="module")
+def scalars(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    root = tmp_path_factory.mktemp("scalars")
+    beside = f"max_batch_size: 4 {PAIR % ('dims: 2', 'dims: 2')} {OTHERS} dynamic_batching {{ }}"
+    for name, (data, config, _) in {**SCALARS, "beside": (BESIDE, beside, ())}.items():
+        folder = root / "models" / name / "1"
+        folder.mkdir(parents=True)
+        (folder / "model.onnx").write_bytes(data)
+        if config:
+            (folder.parent / "config.pbtxt").write_text(f'backend: "onnxruntime" {config}')
+    with serve(root / "log", root / "models") as server:
+        yield server
+
+
+@pytest.mark.parametrize("package", [http_client, grpc_client], ids=["http", "grpc"])
+@pytest.mark.parametrize("model", SCALARS)
+def test_tensors_of_no_dimension_in_every_form_of_a_configuration(package, model, scalars):
+    shape = SCALARS[model][2]
+    address = scalars.address if package is http_client else scalars.grpc_address
+    with package.InferenceServerClient(address) as client:
+        for sent in (shape, shape[:-1] if model.startswith("batch") else ()):
+            answer = client.infer(model, inputs_of(package, x=np.full(sent, 1.5, np.float32)))
+            assert answer.as_numpy("y").shape == shape
+            assert float(answer.as_numpy("y").item()) == 3
+        with pytest.raises(InferenceServerException):
+            client.infer(model, inputs_of(package, x=np.ones((*shape, 2), np.float32)))
+
+
+def test_a_scalar_beside_a_batch_is_one_for_all_its_rows(scalars):
+    x = np.ones((3, 2), np.float32)
+    with http_client.InferenceServerClient(scalars.address) as client:
+        answer = client.infer("beside", inputs_of(http_client, x=x, s=np.full((3, 1), 2, np.float32)))
+        assert answer.as_numpy("y").tolist() == [[2, 2]] * 3
+        assert answer.as_numpy("t").tolist() == [[4]] * 3
+        unlike = np.arange(3, dtype=np.float32).reshape(3, 1)
+        with pytest.raises(InferenceServerException, match="'s' has several values"):
+            client.infer("beside", inputs_of(http_client, x=x, s=unlike))
+        asked = [
+            client.async_infer("beside", inputs_of(http_client, x=x, s=np.full((3, 1), i, np.float32)))
+            for i in range(8)
+        ]
+        assert [one.get_result().as_numpy("y")[0, 0] for one in asked] == list(range(8))
+
+
+def test_a_bare_file_of_a_scalar(tmp_path):
+    (tmp_path / "bare.onnx").write_bytes(SCALAR)
+
+    async def scene() -> None:
+        async with trivium.serving(tmp_path / "bare.onnx") as server:
+            assert (await server.infer("bare", {"x": np.float32(2)}))["y"].tolist() == 4
+
+    asyncio.run(scene())

@@ -106,11 +106,11 @@ class InputRules:
             if not shape:
                 self._refuse_shape(tensor, rule)
             shape = shape[1:]
-        if shape != rule.dims and not _fits(shape, rule.dims):
+        if shape != rule.dims and not _fits(shape, rule.dims) and (shape or rule.inner != ()):
             self._refuse_shape(tensor, rule)
 
     def _check_open(self, tensor: Tensor, rule: TensorSpec) -> None:
-        """Refuse what holds no numbers, or lacks the batch dimension where there is one."""
+        """Refuse what holds no numbers, and what has no batch dimension where there is one."""
         if tensor.datatype is DataType.BYTES and not self._takes_bytes:
             found, expected = DataType.BYTES.wire, "numbers"
             told = {"model": self._model, "input": tensor.name, "found": found, "expected": expected}
