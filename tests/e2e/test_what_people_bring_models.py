@@ -6,6 +6,7 @@ One server for each group of scenes; the models are small ones of our own.
 import asyncio
 import io
 import json
+import queue
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ import pytest
 import tritonclient.grpc as grpc_client
 import tritonclient.http as http_client
 from onnx import TensorProto, helper
+from tests.harness.commands import trivium as trivium_command
 from tests.harness.raw_http import Answer, post
-from tests.harness.server_process import ServerProcess, serve
+from tests.harness.server_process import SECONDS, ServerProcess, serve
 from tritonclient.utils import InferenceServerException, np_to_triton_dtype, triton_to_np_dtype
 
 import trivium
@@ -277,3 +279,68 @@ def test_a_bare_file_of_a_scalar(tmp_path):
             assert (await server.infer("bare", {"x": np.float32(2)}))["y"].tolist() == 4
 
     asyncio.run(scene())
+
+
+LEAVES_OUT = """
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    def execute(self, requests):
+        answers = []
+        for request in requests:
+            given = {tensor.name(): tensor.as_numpy() for tensor in request.inputs()}
+            x, more = given["x"], given.get("more")
+            sum = x if more is None else x + more
+            tensors = [pb_utils.Tensor("sum", sum)]
+            if x.flat[0] > 0:
+                tensors.append(pb_utils.Tensor("more", x * 10))
+            answers.append(pb_utils.InferenceResponse(tensors))
+        return answers
+"""
+ADDS = """backend: "python" max_batch_size: 0
+input [ { name: "x" data_type: TYPE_FP32 dims: 1 }, { name: "more" data_type: TYPE_FP32 dims: 1 optional: true } ]
+output [ { name: "sum" data_type: TYPE_FP32 dims: 1 }, { name: "more" data_type: TYPE_FP32 dims: 1 } ]
+"""
+ENSEMBLE = """platform: "ensemble" model_transaction_policy { decoupled: %s }
+input { name: "IN" data_type: TYPE_FP32 dims: 1 }
+output [ { name: "OUT" data_type: TYPE_FP32 dims: 1 }, { name: "SIDE" data_type: TYPE_FP32 dims: 1 } ]
+ensemble_scheduling {
+  step { model_name: "adds" model_version: -1 input_map { key: "x" value: "IN" }
+         output_map [ { key: "sum" value: "a" }, { key: "more" value: "b" } ] }
+  step { model_name: "adds" model_version: -1
+         input_map [ { key: "x" value: "a" }, { key: "more" value: "b" } ]
+         output_map [ { key: "sum" value: "OUT" }, { key: "more" value: "SIDE" } ] }
+}
+"""
+
+
+def test_what_a_step_of_an_ensemble_leaves_out(tmp_path):
+    models = tmp_path / "models"
+    for name, config in (("adds", ADDS), ("plain", ENSEMBLE % "false"), ("several", ENSEMBLE % "true")):
+        (models / name / "1").mkdir(parents=True)
+        (models / name / "config.pbtxt").write_text(config)
+    (models / "adds" / "1" / "model.py").write_text(LEAVES_OUT)
+    with serve(tmp_path / "log", models) as server:
+        with http_client.InferenceServerClient(server.address) as client:
+            assert client.get_model_config("several")["model_transaction_policy"] == {"decoupled": True}
+            answer = client.infer("plain", inputs_of(http_client, IN=np.ones(1, np.float32)))
+            assert (answer.as_numpy("OUT").tolist(), answer.as_numpy("SIDE").tolist()) == ([11], [10])
+            answer = client.infer("plain", inputs_of(http_client, IN=-np.ones(1, np.float32)))
+            assert (answer.as_numpy("OUT").tolist(), answer.as_numpy("SIDE")) == ([-1], None)
+        with grpc_client.InferenceServerClient(server.grpc_address) as client:
+            came: queue.Queue[Any] = queue.Queue()
+            client.start_stream(lambda result, error: came.put(error or result))
+            client.async_stream_infer("several", inputs_of(grpc_client, IN=np.ones(1, np.float32)))
+            assert came.get(timeout=SECONDS).as_numpy("OUT").tolist() == [11]
+            client.stop_stream()
+
+
+def test_hints_about_an_ensemble_alone_fit(tmp_path):
+    (tmp_path / "alone").mkdir()
+    (tmp_path / "alone" / "config.pbtxt").write_text(ENSEMBLE % "false")
+    said = " ".join(trivium_command("check", tmp_path / "alone").stdout.split())
+    assert "Make the folder" in said
+    assert "stays empty" in said
+    (tmp_path / "alone" / "1").mkdir()
+    said = " ".join(trivium_command("check", tmp_path / "alone").stdout.split())
+    assert "the folder that holds both" in said
