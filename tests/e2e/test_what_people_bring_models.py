@@ -20,6 +20,7 @@ from onnx import TensorProto, helper
 from tests.harness.commands import trivium as trivium_command
 from tests.harness.raw_http import Answer, post
 from tests.harness.server_process import SECONDS, ServerProcess, serve
+from tests.harness.tritonserver import tritonserver
 from tritonclient.utils import InferenceServerException, np_to_triton_dtype, triton_to_np_dtype
 
 import trivium
@@ -344,3 +345,59 @@ def test_hints_about_an_ensemble_alone_fit(tmp_path):
     (tmp_path / "alone" / "1").mkdir()
     said = " ".join(trivium_command("check", tmp_path / "alone").stdout.split())
     assert "the folder that holds both" in said
+
+
+ANSWERS = """
+import numpy as np, triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    def execute(self, requests):
+        answers = []
+        for request in requests:
+            x = pb_utils.get_input_tensor_by_name(request, "x").as_numpy()
+            kind = int(x.flat[0])
+            y = {0: x * 2, 1: x.astype("f8"), 2: x[:1].repeat(3, 0), 3: x[0]}.get(kind)
+            try:
+                tensor = pb_utils.Tensor("y", x.astype("c8") if y is None else y)
+                answers.append(pb_utils.InferenceResponse([tensor]))
+            except pb_utils.TritonModelException as error:
+                answers.append(pb_utils.InferenceResponse([], pb_utils.TritonError(str(error))))
+        return answers
+"""
+DECLARED = """backend: "python" max_batch_size: 8 dynamic_batching { }
+input { name: "x" data_type: TYPE_FP32 dims: 2 } output { name: "y" data_type: TYPE_FP32 dims: 2 }
+"""
+WRONG = {
+    1: "answered output 'y' as FP64; it is declared as FP32",
+    2: r"output 'y' with the shape \[3, 2\] to a request of 1 rows",
+    3: r"output 'y' with the shape \[2\] to a request of 1 rows",
+}
+
+
+def write_answering(root: Path) -> Path:
+    (root / "models" / "m" / "1").mkdir(parents=True)
+    (root / "models" / "m" / "1" / "model.py").write_text(ANSWERS)
+    (root / "models" / "m" / "config.pbtxt").write_text(DECLARED)
+    return root / "models"
+
+
+def test_what_a_python_model_answers_is_held_against_what_is_declared(tmp_path):
+    with serve(tmp_path / "log", write_answering(tmp_path)) as server:
+        with http_client.InferenceServerClient(server.address, concurrency=8) as client:
+            inputs = {kind: inputs_of(http_client, x=np.full((1, 2), kind, np.float32)) for kind in range(5)}
+            asked = [client.async_infer("m", inputs[i % 2]) for i in range(8)]
+            assert [one.get_result().as_numpy("y").tolist() for one in asked[::2]] == [[[0, 0]]] * 4
+            for kind, words in WRONG.items():
+                with pytest.raises(InferenceServerException, match=words):
+                    client.infer("m", inputs[kind])
+            with pytest.raises(InferenceServerException, match="'y' has the dtype complex64"):
+                client.infer("m", inputs[4])
+
+
+def test_under_tritons_profile_it_is_passed_on_and_reported_once(tmp_path):
+    with tritonserver(tmp_path / "log", f"--model-repository={write_answering(tmp_path)}") as server:
+        with http_client.InferenceServerClient(server.address("http")) as client:
+            for _ in range(3):
+                answer = client.infer("m", inputs_of(http_client, x=np.ones((1, 2), np.float32)))
+                assert answer.as_numpy("y").dtype == np.float64
+        assert server.said().count("answered output 'y' as FP64; it is declared as FP32") == 1
