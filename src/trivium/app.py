@@ -113,7 +113,9 @@ def build(
     host = partial(program, catalogue.worker, os.environ)
     models = config.models
     fetch = gate(catalogue.fetchers, models.fetch_from, models.fetch_bytes, models.fetch_seconds)
-    settings = replace(settings.in_folder(guard.scratch), is_patient=record.is_patient)
+    settings = replace(
+        settings.in_folder(guard.scratch), is_patient=record.is_patient, binds_answers=record.binds_answers
+    )
     inspector = ModelInspector(catalogue.probe, guard)
     services = CoreServices(inspector.facts, host, observer, exporter, guard, fetch, recorder)
     return Server(

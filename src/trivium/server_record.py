@@ -57,6 +57,9 @@ class ServerRecord:
     is_patient: bool = False
     """Requests wait for a model whose workers are being started."""
 
+    binds_answers: bool = True
+    """What user code answers otherwise than declared fails its request; else that is logged once for each output."""
+
     takes_only: bool = False
     """Requests to generate in another server's form may have the fields of that form alone."""
 

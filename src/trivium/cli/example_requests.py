@@ -120,7 +120,7 @@ def _body(spec: ModelSpec) -> str:
 def _example(spec: ModelSpec, tensor: TensorSpec) -> dict[str, object] | None:
     shape = [1] * spec.batching.batch_axis + [1 if dim == -1 else dim for dim in tensor.dims]
     count = math.prod(shape)
-    if count > LONGEST_DATA or tensor.datatype in (DataType.FP16, DataType.BF16):
+    if count > LONGEST_DATA or tensor.open or tensor.datatype in (DataType.FP16, DataType.BF16):
         return None
     element: object = 0
     if tensor.datatype is DataType.BYTES:

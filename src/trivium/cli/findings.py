@@ -17,7 +17,7 @@ from rich.text import Text
 from trivium.codecs.visible_text import visible
 from trivium.types.datatype import DataType
 from trivium.types.findings import Finding, Severity
-from trivium.types.spec import InvalidModel, ModelSpec, VersionPolicy
+from trivium.types.spec import InvalidModel, ModelSpec, TensorSpec, VersionPolicy
 
 _UNSHOWN = frozenset({"foreign", "origin", "reports", "name", "version", "shown_root"})
 
@@ -102,7 +102,9 @@ def _flat(name: str, value: object) -> Iterator[tuple[str, str]]:
     elif is_dataclass(value) and "." not in name and not isinstance(value, VersionPolicy):
         for field in fields(value):
             inner = getattr(value, field.name)
-            if inner not in (None, {}) and (inner != () or field.name == "dims"):
+            if isinstance(value, TensorSpec) and value.open and field.name in ("datatype", "dims"):
+                yield f"{name}.{field.name}", "those of the request"
+            elif inner not in (None, {}) and (inner != () or field.name == "dims"):
                 yield from _flat(f"{name}.{field.name}", inner)
     else:
         yield name, _shown(value)

@@ -69,8 +69,4 @@ def table_of_models(listing: Listing, specs: Sequence[ModelSpec]) -> Table:
 
 
 def _tensors(spec: ModelSpec, tensors: Sequence[TensorSpec]) -> str:
-    rows = ["rows"] if spec.batching.batch_axis else []
-    return "\n".join(
-        f"{tensor.name} {tensor.datatype.wire}[{','.join(map(str, [*rows, *tensor.dims]))}]"
-        for tensor in tensors
-    )
+    return "\n".join(f"{tensor.name} {tensor.kind(spec.batching.batch_axis)}" for tensor in tensors)

@@ -42,16 +42,19 @@ class Wanted:
             only = texts[0] if len(texts) == 1 else None
         return only if only is not None and only.datatype is DataType.BYTES else None
 
+    @property
+    def many(self) -> TensorSpec | None:
+        """The one that stands for any number of tensors."""
+        return next((spec for spec in self.specs if spec.many), None)
+
     def named(self, name: str) -> TensorSpec | None:
         """The one of this name."""
         return next((spec for spec in self.specs if spec.name == name), None)
 
     def __str__(self) -> str:
         """All of them in words, for an error: `'x' FP32[rows,3], 'y' BYTES[1] (optional)`."""
-        rows = ["rows"] if self.batch_axis else []
         return ", ".join(
-            f"'{spec.name}' {spec.datatype.wire}[{','.join(map(str, [*rows, *spec.dims]))}]"
-            + (" (optional)" if spec.optional else "")
+            f"'{spec.name}' {spec.kind(self.batch_axis)}" + (" (optional)" if spec.optional else "")
             for spec in self.specs
         )
 
@@ -76,6 +79,8 @@ def bind(tensors: Sequence[Tensor], wanted: Wanted, names_count: bool) -> tuple[
 
     INVALID for names of which the model knows none, and for more tensors than it has.
     """
+    if wanted.many is not None:
+        return tuple(numbered(tensors))
     if not names_count and not any(wanted.named(tensor.name) for tensor in tensors):
         tensors = _by_position(tensors, wanted)
     return tuple(_in_rows(tensor, wanted) for tensor in tensors)
@@ -123,6 +128,6 @@ def _renamed(tensor: Tensor, spec: TensorSpec) -> Tensor:
 
 def _in_rows(tensor: Tensor, wanted: Wanted) -> Tensor:
     spec = wanted.named(tensor.name)
-    if not wanted.batch_axis or spec is None or len(tensor.shape) != len(spec.dims):
+    if not wanted.batch_axis or spec is None or spec.open or len(tensor.shape) != len(spec.dims):
         return tensor
     return reshaped(tensor, (1, *tensor.shape))

@@ -8,6 +8,7 @@ declares, and their shape from their nesting; they are decoded once, typed.
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Annotated, Any
@@ -31,6 +32,8 @@ FORMS = (
 
 _OPENING = re.compile(rb"[ \t\r\n\[]*")
 _OBJECTS = re.compile(rb"[ \t\r\n]*\[[ \t\r\n]*\{")
+_FRACTION = re.compile(rb"[.eENI]")
+"""What a list of numbers has if one of them is not whole: a point, an exponent, NaN or Infinity."""
 _LISTS = ("inputs", "instances")
 LARGE_BYTES = 2**20
 """Bytes of a list beyond which it is read in groups."""
@@ -62,14 +65,16 @@ def read(data: bytes | memoryview, wanted: Wanted) -> tuple[Tensor, ...] | None:
     """
     if _first(data) != b"{":
         only = None if wanted.are_outputs else wanted.only
-        return None if only is None else (_value(only, data),)
+        return None if only is None else (read_value(only, data),)
     fields = _fields(data)
     if wanted.are_outputs:
         if all(spec.name in fields for spec in wanted.specs):
-            return tuple(_value(spec, fields[spec.name]) for spec in wanted.specs)
+            return tuple(read_value(spec, fields[spec.name]) for spec in wanted.specs)
         return _entries(fields, "outputs")
+    if wanted.many is not None and not fields.keys() & {*_LISTS}:
+        return tuple(read_value(replace(wanted.many, name=name), value) for name, value in fields.items())
     if any(spec.name in fields for spec in wanted.specs):
-        return tuple(_value(_named(name, wanted), value) for name, value in fields.items())
+        return tuple(read_value(_named(name, wanted), value) for name, value in fields.items())
     return _under_a_key(fields, wanted)
 
 
@@ -110,7 +115,7 @@ def _under_a_key(fields: dict[str, msgspec.Raw], wanted: Wanted) -> tuple[Tensor
         return None
     if len(fields) > 1:
         raise _invalid(f"it has {_names(fields)} beside {key!r}", "Send the one alone.")
-    return (_value(wanted.only, fields[key]),)
+    return (read_value(wanted.only, fields[key]),)
 
 
 def _entries(fields: dict[str, msgspec.Raw], key: str) -> tuple[Tensor, ...] | None:
@@ -136,11 +141,13 @@ def _named(name: str, wanted: Wanted) -> TensorSpec:
     return spec
 
 
-def _value(spec: TensorSpec, data: bytes | memoryview | msgspec.Raw) -> Tensor:
+def read_value(spec: TensorSpec, data: bytes | memoryview | msgspec.Raw) -> Tensor:
     """A list of any rank; a lone number or string is one element in as many dims of 1 as are declared."""
     text = memoryview(data)
     opening = _OPENING.match(text)
     assert opening is not None, "the pattern fits anything"
+    if spec.open:
+        spec = replace(spec, datatype=_datatype_of(text, opening.end()))
     rank = opening[0].count(b"[")
     if rank > MAX_RANK:
         raise _invalid(
@@ -154,6 +161,17 @@ def _value(spec: TensorSpec, data: bytes | memoryview | msgspec.Raw) -> Tensor:
     lone = _tensor(spec, [nested], 1)
     shape = (1,) * len(spec.dims)
     return Tensor(spec.name, spec.datatype, shape, lone.array.reshape(shape))
+
+
+def _datatype_of(text: memoryview, first: int) -> DataType:
+    """The datatype of values for which none is declared: the one that PyTorch would take for them."""
+    match bytes(text[first : first + 1]):
+        case b'"':
+            return DataType.BYTES
+        case b"t" | b"f":
+            return DataType.BOOL
+    is_whole = first < len(text) and text[first] != ord("]") and _FRACTION.search(text) is None
+    return DataType.INT64 if is_whole else DataType.FP32
 
 
 def _grouped(spec: TensorSpec, rank: int, text: bytes) -> Tensor:

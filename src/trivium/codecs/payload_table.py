@@ -54,7 +54,8 @@ JSON = Reader(
     signatures.is_json,
     "`{` or `[`",
     '`{"name": list}` for all inputs by name; one bare list, or `{"inputs": list}` or `{"instances": list}`, for '
-    "the only required input; or v2 tensors under `inputs`. Lists take the datatype that the model declares",
+    "the only required input; or v2 tensors under `inputs`. Lists take the datatype that the model declares; where it "
+    "declares none, as a scripted PyTorch file, they are FP32, or INT64 where all numbers are whole, as PyTorch has it",
     json_documents.read,
 )
 NPZ = Reader(

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from trivium.codecs import binary, data_reasons, jsontensors
+from trivium.codecs import binary, data_reasons, json_documents, jsontensors
 from trivium.codecs.binary import Buffer
 from trivium.codecs.binding import Wanted, one_element
 from trivium.codecs.json_groups import has_many_values
@@ -42,6 +42,9 @@ def read_bare(data: Buffer, wanted: Wanted) -> tuple[Tensor, ...]:
             info=ErrorInfo.of(data_reasons.RAW_INPUTS, model=wanted.model, count=len(wanted.specs)),
         )
     spec = wanted.specs[0]
+    if spec.open:
+        told = "raw data say neither datatype nor shape"
+        raise _unclear(spec, wanted, told, ErrorInfo.of(data_reasons.RAW_SHAPE, input=spec.name))
     if spec.datatype is DataType.BYTES:
         if any(dim not in (1, -1) for dim in spec.dims):
             many = ErrorInfo.of(data_reasons.RAW_STRINGS, input=spec.name)
@@ -140,6 +143,8 @@ READERS: Mapping[RawForm, Read] = {RawForm.TENSOR: read_bare, RawForm.FIELDS: re
 
 def _field(spec: TensorSpec, value: Any, wanted: Wanted) -> Tensor:
     values = value if isinstance(value, list) else [value]
+    if spec.open:
+        return json_documents.read_value(spec, json.dumps(values).encode())
     shape = _filled((-1, *spec.dims) if wanted.batch_axis else spec.dims, len(values))
     if shape is None:
         unfit = ErrorInfo.of(data_reasons.UNFIT, input=spec.name)

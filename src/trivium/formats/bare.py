@@ -77,26 +77,25 @@ class BareFormat:
         return ReadResult((spec,))
 
     def finish(self, spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
-        """Inputs and outputs as the file declares them. ConfigError where it tells of no input, as TorchScript does
-        that was not traced.
-        """
+        """Inputs and outputs as the file declares them. ConfigError where it tells of no input that is a tensor."""
         if spec.engine == "torch" and not facts.inputs:
-            raise ConfigError((*spec.reports, _untold(spec)))
+            raise ConfigError((*spec.reports, _untold(spec, facts.notes)))
         source = Origin(f"the model file {spec.entry}", "")
         origin = {**spec.origin, **_sources("inputs", facts.inputs, source)}
         origin |= _sources("outputs", facts.outputs, source)
         return replace(spec, inputs=facts.inputs, outputs=facts.outputs, origin=origin)
 
 
-def _untold(spec: ModelSpec) -> Finding:
+def _untold(spec: ModelSpec, notes: tuple[str, ...]) -> Finding:
     return Finding(
         Severity.ERROR,
         str(spec.root / spec.entry),
         None,
         "",
-        "a TorchScript file that does not tell its inputs",
-        "one that torch.jit.trace wrote, which keeps the example inputs it was traced with",
-        "Trace the model, or serve it from a Triton repository, whose config.pbtxt names inputs and outputs.",
+        notes[-1] if notes else "the file does not tell its inputs",
+        "inputs that are tensors, or one list or dictionary of tensors",
+        "Let forward take tensors, or serve the model from a Triton repository, whose config.pbtxt names inputs and "
+        "outputs, or with a handler.",
     )
 
 

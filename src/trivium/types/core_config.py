@@ -55,7 +55,8 @@ class CoreConfig:
     `loads_at_once` models are opened at a time, a version that fails `load_retries` times more; with `unique_names` all
     models of a name that comes twice are refused, not only the second one; `is_lenient`: models that failed do not keep
     the server from being ready. With `is_patient` requests to a model that is being loaded wait until it serves, and
-    those to one whose instances do not open wait until it is given up. Folders are looked at every `poll_seconds` with
+    those to one whose instances do not open wait until it is given up. With `binds_answers` an answer of user code
+    that is not as declared fails its request; else that is logged once. Folders are looked at every `poll_seconds` with
     POLL. Cached answers take `cache_bytes` at most (0: none is cached); instances run within `resources`, unless that
     is None. A worker process is replaced after `recycle_items` items, or growth by `recycle_bytes`, where its model
     sets no bound of its own; one that has more than `worker_bytes` of memory is killed, and all are kept within
@@ -74,6 +75,7 @@ class CoreConfig:
     unique_names: bool = False
     is_lenient: bool = False
     is_patient: bool = False
+    binds_answers: bool = True
     control: ModelControlMode = ModelControlMode.EXPLICIT
     poll_seconds: float = 15.0
     cache_bytes: int = 0

@@ -13,6 +13,7 @@ NOT_SERVING: Final = "not_serving"  # model, version, state
 GIVEN_UP: Final = "given_up"  # model
 SCALED_TO_NONE: Final = "scaled_to_none"  # model, version
 ANSWER_SIZE: Final = "answer_size"  # model, most, size
+UNLIKE_ANSWER: Final = "unlike_answer"  # model, output, found, expected
 ITEM_DEADLINE: Final = "item_deadline"  # model; its own limit, not the client's
 QUEUE_FULL: Final = "queue_full"  # model
 UNKNOWN_CALL: Final = "unknown_call"  # model, topic

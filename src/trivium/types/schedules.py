@@ -113,7 +113,8 @@ class Step:
     It works on tensors: `inputs` maps each of its inputs to a tensor of the graph, `outputs` each output that is used.
     Or on payloads as a whole: it takes the values `takes` of the graph, and gives the value `gives`. A model takes one,
     or with `is_listed` what there is as a list. `adapter` is the standing call that it needs, if any; without one a
-    model that takes the request itself needs what that names, unless it says not `passes_adapter`.
+    model that takes the request itself needs what that names, unless it says not `passes_adapter`. Of the tensors that
+    `may_lack` it runs without those that an earlier step has left out; the core fills them in, by the model's inputs.
     """
 
     model: str
@@ -126,6 +127,7 @@ class Step:
     function: str = ""
     adapter: str = ""
     passes_adapter: bool = True
+    may_lack: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def sources(self) -> Collection[str]:

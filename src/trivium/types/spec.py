@@ -17,6 +17,11 @@ from trivium.types.resources import ResourceRequest
 from trivium.types.schedules import Graph, Sequence
 from trivium.types.warmups import Warmup
 
+UNTOLD = "INVALID"
+"""The datatype that clients are told of a tensor whose model file tells none: what other servers of the protocol have
+for it (`TYPE_INVALID`), so that a client's table of datatypes finds nothing, instead of something wrong.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
@@ -25,6 +30,9 @@ class TensorSpec:
     `labels` name the classes of an output, in order of its last dimension. `inner` are the dims that the engine has for
     it, where they are others: as many elements, and as many dims of any size. A `ragged` input may have another shape
     in each request of a batch.
+
+    Of an `open` one the model file tells a name alone: datatype and shape are those of the request, and those that
+    stand here stand for any. A `many` input, which is open, stands for any number of tensors under any names.
     """
 
     name: str
@@ -34,6 +42,20 @@ class TensorSpec:
     labels: tuple[str, ...] = ()
     inner: tuple[int, ...] | None = None
     ragged: bool = False
+    open: bool = False
+    many: bool = False
+
+    @property
+    def wire(self) -> str:
+        """Return the datatype that clients see."""
+        return UNTOLD if self.open else self.datatype.wire
+
+    def kind(self, has_rows: bool) -> str:
+        """Return datatype and shape in words: `FP32[rows,3]`."""
+        if self.open:
+            return "(any number of tensors)" if self.many else "(any datatype and shape)"
+        rows = ["rows"] if has_rows else []
+        return f"{self.datatype.wire}[{','.join(map(str, [*rows, *self.dims]))}]"
 
 
 class Join(Enum):

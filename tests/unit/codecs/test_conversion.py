@@ -362,3 +362,37 @@ def test_the_table_is_whole():
 def test_what_may_unpack_to_much_is_slow_to_read(body, kind, is_slow):
     """Some hundred bytes may be an array of 64 MiB."""
     assert is_slow_to_read(Raw((RawPart(body, kind),))) is is_slow
+
+
+@pytest.mark.parametrize(
+    ("text", "datatype", "shape"),
+    [
+        ("[1, -2]", DataType.INT64, (2,)),
+        ("[1, 2.0]", DataType.FP32, (2,)),
+        ("[[1, 2e3]]", DataType.FP32, (1, 2)),
+        ("[1, NaN]", DataType.FP32, (2,)),
+        ("[Infinity, 1]", DataType.FP32, (2,)),
+        ("[-Infinity]", DataType.FP32, (1,)),
+        ("[]", DataType.FP32, (0,)),
+        ("[[true, false]]", DataType.BOOL, (1, 2)),
+        ('["a"]', DataType.BYTES, (1,)),
+        ("5", DataType.INT64, (1,)),
+        ("0.5", DataType.FP32, (1,)),
+    ],
+)
+def test_values_for_which_no_datatype_is_declared(text, datatype, shape):
+    spec = TensorSpec("x", DataType.FP32, (-1,), open=True)
+    for body in (text, f'{{"x": {text}}}', f'{{"inputs": {text}}}'):
+        wire, values = read(body.encode(), (spec,), "application/json", batch_axis=False)["x"]
+        assert (wire, np.shape(values)) == (datatype.wire, shape)
+
+
+def test_any_number_of_tensors_under_any_names():
+    many = (TensorSpec("given", DataType.FP32, (-1,), open=True, many=True),)
+    found = read(b'{"a": [1], "b": [0.5]}', many, "application/json", batch_axis=False)
+    assert found == {"a": ("INT64", [1]), "b": ("FP32", [0.5])}
+    arrays = (
+        Tensors.of({"": np.ones(2, np.float32)}).items + Tensors.of({"": np.ones((1, 3), np.int32)}).items
+    )
+    found = read(ndlist.encode(arrays), many, "tensor/ndlist", batch_axis=False)
+    assert found == {"arr_0": ("FP32", [1, 1]), "arr_1": ("INT32", [[1, 1, 1]])}

@@ -482,15 +482,19 @@ def test_a_file_that_does_not_run_on_zeros(tmp_path):
     assert "could not be run on zeros" in facts.notes[0]
 
 
-def test_other_files_tell_nothing(tmp_path):
+def test_a_scripted_file_tells_names(tmp_path):
     one = scripted(tmp_path, SumAndDifference(), parameters={"k": "v"})
     facts = ENGINE.facts(one)
-    assert facts == ModelFacts((), (), False, facts.notes)
+    assert facts == ModelFacts(facts.inputs, facts.outputs, False, facts.notes)
+    assert all(tensor.open for tensor in (*facts.inputs, *facts.outputs))
+    assert [tensor.name for tensor in facts.inputs] == ["x", "y"]
+    assert [tensor.name for tensor in facts.outputs] == ["OUTPUT__0", "OUTPUT__1"]
     assert len(facts.notes) == 2
     assert facts.notes[1] == SCRIPTED
     keyed = {"a": torch.ones(1), "b": torch.ones(1)}
     torch.jit.trace(Keyed(), (keyed,), strict=False).save(str(tmp_path / "model.pt"))
-    assert ENGINE.facts(one).inputs == ()
+    (tensor,) = ENGINE.facts(one).inputs
+    assert tensor.many
 
 
 def test_a_closed_runner_lets_its_module_go(tmp_path, monkeypatch):
@@ -500,5 +504,5 @@ def test_a_closed_runner_lets_its_module_go(tmp_path, monkeypatch):
     runner.close()
     gc.collect()
     assert loaded[-1]() is None
-    assert described(tmp_path).inputs == ()
+    assert [one.name for one in described(tmp_path).inputs] == ["x"]
     assert engine.ENGINE.name == "torch"

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from trivium.types.interfaces import Ticket
 from trivium.types.payload import Tensor, Whole
 
-Named = dict[str, Tensor | Whole]
-"""Values of the graph, by their names there: tensors, or payloads as a whole."""
+Named = dict[str, Tensor | Whole | None]
+"""Values of the graph, by their names there: tensors, or payloads as a whole; None for one that was left out."""
 
 
 class Branch:
@@ -36,6 +36,15 @@ class Branch:
                 return None
             branch = branch.parent.branch
         return branch.values[name]
+
+    def knows(self, name: str) -> bool:
+        """Tell whether a value has come, or was left out."""
+        branch = self
+        while name not in branch.values:
+            if branch.parent is None:
+                return False
+            branch = branch.parent.branch
+        return True
 
     def tensor(self, name: str) -> Tensor | None:
         """Return a value that is a tensor; None for an optional one that is not there."""

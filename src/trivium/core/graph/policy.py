@@ -127,8 +127,9 @@ def faults(spec: ModelSpec, there: Members) -> tuple[Finding, ...]:
 
 
 def joined(spec: ModelSpec, graph: Graph, there: Members) -> ModelSpec:
-    """A graph with what its members bring: it answers in several parts if one of them does, and an output without
-    labels of its own has those of the member that makes it.
+    """A graph with what its members bring: it answers in several parts if one of them does, or if it says so itself; an
+    output without labels of its own has those of the member that makes it, and a step can do without what its member
+    takes as optional.
     """
     labels = {
         graph.steps[i].outputs[tensor.name]: tensor.labels
@@ -139,7 +140,24 @@ def joined(spec: ModelSpec, graph: Graph, there: Members) -> ModelSpec:
     outputs = tuple(
         replace(tensor, labels=tensor.labels or labels.get(tensor.name, ())) for tensor in spec.outputs
     )
-    return replace(spec, outputs=outputs, streams=any(member.streams for member in there.values()))
+    steps = tuple(
+        replace(step, may_lack=_optional(step, there[i])) if i in there else step
+        for i, step in enumerate(graph.steps)
+    )
+    streams = spec.streams or any(member.streams for member in there.values())
+    return replace(spec, outputs=outputs, streams=streams, scheduling=replace(graph, steps=steps))
+
+
+def _optional(step: Step, member: ModelSpec) -> tuple[str, ...]:
+    """The tensors of the graph that a step takes for optional inputs alone."""
+    required = {step.inputs.get(tensor.name) for tensor in member.inputs if not tensor.optional}
+    optional = {step.inputs.get(tensor.name) for tensor in member.inputs if tensor.optional}
+    return tuple(sorted(name for name in optional - required if name is not None))
+
+
+def can_lack(steps: Sequence[Step], name: str) -> bool:
+    """Can every step that takes a tensor of the graph do without it?"""
+    return all(name in step.may_lack for step in steps if name in step.sources)
 
 
 def examined(specs: Sequence[ModelSpec]) -> tuple[list[ModelSpec], list[InvalidModel]]:
@@ -171,7 +189,12 @@ def _faults_among(spec: ModelSpec, good: Sequence[ModelSpec]) -> tuple[Finding, 
             there[i] = max(fit, key=lambda one: version_order(one.version))
             continue
         which = f"{step.model} version {step.version}" if step.version else step.model
-        hint = "Correct the step, or serve that model."
+        versions = sorted({one.version for one in good if one.name == step.model}, key=version_order)
+        hint = (
+            f"Name version {' or '.join(versions)}, or the latest."
+            if versions
+            else "Correct the step, or serve that model, too: name its folder, or the folder that holds both."
+        )
         key = f"scheduling.steps[{i}].model"
         lacking.append(
             _fault(spec, key, f"the model {which}, which cannot be served", "a model that serves", hint)
@@ -269,6 +292,8 @@ def _tensors(spec: ModelSpec, graph: Graph, there: Members) -> Iterator[Finding]
     """Is each tensor of one datatype and shape, wherever it comes from and goes to? Sizes of -1 fit any."""
     seen: dict[str, tuple[str, TensorSpec, tuple[int, ...]]] = {}
     for place, name, tensor, has_axis in _ends(spec, graph, there):
+        if tensor.open:
+            continue
         whole = (-1, *tensor.dims) if has_axis else tensor.dims
         if name not in seen:
             seen[name] = place, tensor, whole

@@ -14,7 +14,7 @@ import msgspec
 
 from trivium.codecs.graph_functions import ADAPTER, FUNCTIONS, as_request
 from trivium.core.graph.branches import Branch, Fork, Named, forks
-from trivium.core.graph.policy import behind, needed
+from trivium.core.graph.policy import behind, can_lack, needed
 from trivium.core.request import CANCELLED
 from trivium.types.buffers import Lease
 from trivium.types.errors import Code, ServeError
@@ -136,7 +136,7 @@ class Run:
             if self._is_over:
                 return
             sources = self._graph.steps[i].sources
-            if all(name in self._absent or branch.find(name) is not None for name in sources):
+            if all(name in self._absent or branch.knows(name) for name in sources):
                 branch.pending.remove(i)
                 self._begin(branch, i, self._graph.steps[i])
         if branch.fork is not None:
@@ -263,11 +263,13 @@ class Run:
             return None
         names: Mapping[str, str] = step.outputs
         kept = {names[tensor.name]: tensor for tensor in payload.items if tensor.name in names}
-        lacking = [name for name, to in names.items() if to in self._used and to not in kept]
+        left_out = {to: name for name, to in names.items() if to in self._used and to not in kept}
+        lacking = [name for to, name in left_out.items() if not can_lack(self._graph.steps, to)]
         if lacking:
             self._fail(i, ServeError(Code.MODEL_FAILED, f"It answered without {', '.join(lacking)}."))
             return None
-        return {name: _renamed(tensor, name) for name, tensor in kept.items()}
+        values: Named = {name: _renamed(tensor, name) for name, tensor in kept.items()}
+        return values | dict.fromkeys(left_out)
 
     def _give(self, branch: Branch) -> bool:
         """Answer with what is whole, in order. Has all of this branch been answered?"""

@@ -96,6 +96,7 @@ class Lifecycle:
             recorder=services.workers.recorder,
             given_up=self._given_up,
             is_patient=services.is_patient,
+            binds_answers=config.binds_answers,
         )
         self.cache = ResponseCache(config.cache_bytes) if config.cache_bytes else None
         self._limiter = None if config.resources is None else RateLimiter(config.resources)

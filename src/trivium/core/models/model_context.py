@@ -36,8 +36,8 @@ class ModelContext:
     workers share with the server, the graph of upward calls, what is measured, where its answers are cached, who bounds
     what runs, who traces its requests, who observes its runs and who records its requests, how long bodies are read
     where nobody waits, what was prepared for it, where what its receivers leave unread is kept, and who is told that it
-    was given up. While it `is_patient`, what
-    waits though instances do not open waits until then.
+    was given up. While it `is_patient`, what waits though instances do not open waits until then. With `binds_answers`
+    an answer of user code that is not as declared fails its request; else that is logged.
     """
 
     takes: frozenset[PayloadKind] = ONLY_TENSORS
@@ -54,6 +54,7 @@ class ModelContext:
     store: StreamStore = field(default_factory=StreamStore.in_memory)
     given_up: Callable[[ModelSpec, ServeError], None] = lambda spec, why: None
     is_patient: Callable[[], bool] = lambda: False
+    binds_answers: bool = True
 
 
 PLAIN = ModelContext()

@@ -18,6 +18,7 @@ from trivium.core.models.broadcasts import FIRST_CALL, Broadcasts
 from trivium.core.models.model_context import PLAIN, ModelContext
 from trivium.core.models.model_pool import make_pool
 from trivium.core.queueing.admission import AdmissionController
+from trivium.core.queueing.answer_rules import answer_rules
 from trivium.core.queueing.call_graph import PendingCall
 from trivium.core.queueing.payload_adapter import payload_adapter
 from trivium.core.queueing.queue import RequestQueue
@@ -66,7 +67,7 @@ class ServedModel:
         self._tracing = context.tracing
         self._clock = clock
         # The pipeline, in the order in which an item passes it.
-        self._adapter = payload_adapter(spec, context.takes)
+        self._adapter = payload_adapter(spec, context.takes, answer_rules(spec, context.binds_answers))
         self._counters, self._responses = answering(
             spec, self._adapter, clock.now, context.measures, context.recorder
         )
@@ -364,7 +365,7 @@ class ServedModel:
         if self._streams.kept:
             run, items = self._streams.without_kept(run, items)
         now, rows = self._clock.now(), 0
-        answer = self._responses.answer
+        answer, rules = self._responses.answer, self._adapter.answers
         done: list[Item] = []
         assert len(items) == len(run.outcomes), (
             "an execution ended with another number of outcomes than of items"
@@ -376,6 +377,12 @@ class ServedModel:
                 self._counters.wasted += 1
             elif type(outcome) is not Tensors and isinstance(outcome, ServeError):
                 self._responses.end(item, outcome)
+            elif (
+                rules is not None
+                and type(outcome) is Tensors
+                and (fault := rules.fault(outcome, item.rows)) is not None
+            ):
+                self._responses.end(item, fault)
             elif self._responses.answer_raw(item, outcome) if type(outcome) is Raw else answer(item, outcome):
                 done.append(item)
             if operation.payload.lease is not None:

@@ -32,13 +32,20 @@ class InputRules:
             -1 not in tensor.dims for tensor in spec.inputs
         )
         self._fitting: tuple[int, ...] = ()  # the last that did: a header that comes again brings the same
-        self._only = spec.inputs[0] if self._has_axis and len(spec.inputs) == 1 else None
-        self.needs_key = spec.batching.merge and not is_fixed and spec.batching.join is Join.ROWS
+        self._open = frozenset(tensor.name for tensor in spec.inputs if tensor.open)
+        self._many = next((tensor for tensor in spec.inputs if tensor.many), None)
+        is_plain = self._has_axis and len(spec.inputs) == 1 and not self._open
+        self._only = spec.inputs[0] if is_plain else None
+        self._join = spec.batching.join
+        self.needs_key = spec.batching.merge and bool(
+            self._open or (not is_fixed and self._join is Join.ROWS)
+        )
+        self._tells_outputs = bool(spec.outputs or not self._open)
         self._ragged = frozenset(tensor.name for tensor in spec.inputs if tensor.ragged)
 
     def admit(self, infer: Infer, payload: Tensors) -> int:
         """The rows of a request that fits the model; ServeError for one that does not."""
-        if infer.outputs:
+        if infer.outputs and self._tells_outputs:
             self._check_outputs(infer.outputs)
         items = payload.items
         only = self._only
@@ -71,12 +78,27 @@ class InputRules:
         """Return what items of one batch must have in common, for models where `needs_key` says that it can differ."""
         assert isinstance(infer.payload, Tensors)
         ragged, items = self._ragged, infer.payload.items
+        if self._open:
+            return tuple(sorted((one.name, one.datatype.wire, self._row_shape(one)) for one in items))
         return tuple(sorted((one.name, () if one.name in ragged else one.shape[1:]) for one in items))
 
+    def _row_shape(self, tensor: Tensor) -> tuple[int, ...]:
+        """The part of an open tensor's shape that those of one batch have in common."""
+        match self._join:
+            case Join.ROWS:
+                return tensor.shape[1:]
+            case Join.STACK:
+                return tensor.shape
+            case Join.PAD:
+                return (len(tensor.shape),)
+
     def _check(self, tensor: Tensor) -> None:
-        rule = self._inputs.get(tensor.name)
+        rule = self._inputs.get(tensor.name, self._many)
         if rule is None:
             self._refuse_name(tensor.name)
+        if rule.open:
+            self._check_open(tensor, rule)
+            return
         if tensor.datatype is not rule.datatype:
             self._refuse_datatype(tensor, rule)
         shape = tensor.shape
@@ -84,7 +106,16 @@ class InputRules:
             if not shape:
                 self._refuse_shape(tensor, rule)
             shape = shape[1:]
-        if shape != rule.dims and not _fits(shape, rule.dims):
+        if shape != rule.dims and not _fits(shape, rule.dims) and (shape or rule.inner != ()):
+            self._refuse_shape(tensor, rule)
+
+    def _check_open(self, tensor: Tensor, rule: TensorSpec) -> None:
+        """Refuse what holds no numbers, and what has no batch dimension where there is one."""
+        if tensor.datatype is DataType.BYTES and not self._takes_bytes:
+            found, expected = DataType.BYTES.wire, "numbers"
+            told = {"model": self._model, "input": tensor.name, "found": found, "expected": expected}
+            self._refuse_bytes(tensor.name, ErrorInfo.of(reasons.DATATYPE, **told))
+        if self._has_axis and not tensor.shape:
             self._refuse_shape(tensor, rule)
 
     def _check_rows(self, items: tuple[Tensor, ...], rows: int) -> None:
@@ -113,6 +144,8 @@ class InputRules:
             twice = next(tensor.name for tensor in items if [t.name for t in items].count(tensor.name) > 1)
             facts = ErrorInfo.of(reasons.INPUT_TWICE, input=twice)
             self._refuse(f"got input '{twice}' more than once", "each input is given once", facts)
+        if self._many is not None:
+            return
         unknown = next((tensor.name for tensor in items if tensor.name not in self._inputs), None)
         if unknown is not None and not len(self._required) <= len(items) <= len(self._inputs):
             self._refuse_name(unknown, self._other_count(items, names))
@@ -132,10 +165,8 @@ class InputRules:
         )
 
     def _wanted(self) -> str:
-        rows = ["rows"] if self._has_axis else []
         return ", ".join(
-            f"'{tensor.name}' {tensor.datatype.wire}{_shape_text((*rows, *tensor.dims))}"
-            + (" (optional)" if tensor.optional else "")
+            f"'{tensor.name}' {tensor.kind(self._has_axis)}" + (" (optional)" if tensor.optional else "")
             for tensor in self._inputs.values()
         )
 

@@ -12,6 +12,7 @@ from trivium.codecs.classification import UNRANKED, classify
 from trivium.codecs.conversion import is_slow_to_read, to_outputs, to_tensors
 from trivium.codecs.generation import as_tensors, to_generate
 from trivium.core.queueing.admission import PriorityRules
+from trivium.core.queueing.answer_rules import AnswerRules
 from trivium.core.queueing.input_rules import InputRules, refuse_kind
 from trivium.core.queueing.reshaping import Reshapes
 from trivium.core.request import Item
@@ -35,8 +36,11 @@ LONG_PROMPT = 2**16
 class PayloadAdapter:
     """One model's, prepared once."""
 
-    def __init__(self, spec: ModelSpec, takes: frozenset[PayloadKind]) -> None:
+    def __init__(
+        self, spec: ModelSpec, takes: frozenset[PayloadKind], answers: AnswerRules | None = None
+    ) -> None:
         self._spec = spec
+        self.answers = answers
         self._takes_raw = RAW in takes
         self._takes_lists = PayloadKind.LISTED in takes
         self.generates = PayloadKind.GENERATE in takes
@@ -44,6 +48,7 @@ class PayloadAdapter:
         self._outputs = {tensor.name: tensor for tensor in spec.outputs}
         self._inputs = InputRules(spec)
         self._is_free = self._takes_raw and not spec.inputs
+        self._finds_outputs = not spec.outputs and any(tensor.open for tensor in spec.inputs)
         self.levels = PriorityRules(spec.dynamic)
         reshapes = Reshapes(spec)
         self._reshapes = None if reshapes.are_none else reshapes
@@ -133,12 +138,16 @@ class PayloadAdapter:
                 return to_outputs(outcome, self._spec.outputs, self._spec.name, names)
             except ServeError as error:
                 return frameless(error), {}
+        if self.answers is not None and type(outcome) is Tensors:
+            return self.answers.fault(outcome, None) or outcome, {}
         return outcome, {}
 
     def written(self, item: Item, payload: Payload | None) -> Payload | None:
         """Return what was asked for of an answer, as it was asked for. MODEL_FAILED for a tensor that cannot be
         ranked.
         """
+        if self._finds_outputs and isinstance(payload, Tensors):
+            self._check_found(item.operation.outputs, payload)
         payload = self.chosen(item, payload)
         most: dict[str, int] = {}
         for output in item.operation.outputs:
@@ -147,6 +156,18 @@ class PayloadAdapter:
         if not most or not isinstance(payload, Tensors):
             return payload
         return Tensors(tuple(self._ranked(tensor, most.get(tensor.name, 0)) for tensor in payload.items))
+
+    def _check_found(self, wanted: tuple[WantedOutput, ...], payload: Tensors) -> None:
+        """Refuse a wish for an output that a model without declared outputs has not answered."""
+        there = [tensor.name for tensor in payload.items]
+        for output in wanted:
+            if output.name not in there:
+                raise ServeError(
+                    Code.INVALID,
+                    f"Model '{self._spec.name}' has no output '{output.name}'; it answered "
+                    f"{', '.join(there) or 'none'}.",
+                    info=ErrorInfo.of(reasons.UNKNOWN_OUTPUT, model=self._spec.name, output=output.name),
+                )
 
     def _ranked(self, tensor: Tensor, most: int) -> Tensor:
         if not most:
@@ -180,8 +201,10 @@ class PayloadAdapter:
 class BoundedPayloadAdapter(PayloadAdapter):
     """One whose answers may have so many bytes in a part."""
 
-    def __init__(self, spec: ModelSpec, takes: frozenset[PayloadKind], most: int) -> None:
-        super().__init__(spec, takes)
+    def __init__(
+        self, spec: ModelSpec, takes: frozenset[PayloadKind], answers: AnswerRules | None, most: int
+    ) -> None:
+        super().__init__(spec, takes, answers)
         self._name = spec.name
         self._most = most
 
@@ -198,10 +221,14 @@ class BoundedPayloadAdapter(PayloadAdapter):
         return ServeError(Code.MODEL_FAILED, text, info=info), {}
 
 
-def payload_adapter(spec: ModelSpec, takes: frozenset[PayloadKind]) -> PayloadAdapter:
-    """Make the one of a model."""
+def payload_adapter(
+    spec: ModelSpec, takes: frozenset[PayloadKind], answers: AnswerRules | None = None
+) -> PayloadAdapter:
+    """Make the one of a model, whose answers are held against these rules."""
     most = spec.limits.answer_bytes
-    return PayloadAdapter(spec, takes) if most is None else BoundedPayloadAdapter(spec, takes, most)
+    if most is None:
+        return PayloadAdapter(spec, takes, answers)
+    return BoundedPayloadAdapter(spec, takes, answers, most)
 
 
 def _leased(generate: Generate, lease: Lease | None) -> Generate:

@@ -56,6 +56,10 @@ class OnnxModel:
             states = spec.scheduling.states
             self._outputs += [(state.output, state.datatype) for state in states if not state.is_shown]
         self._names = [name for name, _ in self._outputs]
+        self._scalars = self._given = frozenset[str]()
+        if spec.batching.batch_axis:
+            self._scalars = _scalars(session.get_inputs(), spec.inputs)
+            self._given = _scalars(session.get_outputs(), spec.outputs)
         self._takes_text = any(tensor.datatype is DataType.BYTES for tensor in spec.inputs)
 
     def accept(self, payload: Tensors) -> Tensors | ServeError:
@@ -64,6 +68,9 @@ class OnnxModel:
 
     def call(self, arrays: dict[str, Array], datatypes: Mapping[str, DataType], is_alone: bool) -> Called:
         """See `ArrayModel`. What the session refuses of a single item is its client's fault: INVALID."""
+        rows = next((len(array) for array in arrays.values()), 1) if self._scalars or self._given else 0
+        for name in self._scalars & arrays.keys():
+            arrays[name] = _for_all_rows(name, arrays[name])
         ready = time.monotonic()
         if self._is_interrupted:
             self._is_interrupted = self._options.terminate = False
@@ -72,6 +79,9 @@ class OnnxModel:
         except Exception as error:
             raise _refusal(error, is_alone) from error
         began = time.monotonic()
+        for i, name in enumerate(self._names):
+            if name in self._given:
+                results[i] = np.broadcast_to(results[i], (rows,))
         pairs = zip(self._outputs, results, strict=True)
         return Called(Tensors(tuple(_output(name, kind, one) for (name, kind), one in pairs)), ready, began)
 
@@ -178,6 +188,24 @@ def _objects(values: list[object], shape: tuple[int, ...]) -> Array:
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array.reshape(shape)
+
+
+def _scalars(nodes: Sequence[Any], tensors: Sequence[TensorSpec]) -> frozenset[str]:
+    """Name the tensors that have no dimension, not even for a batch, and are to have none."""
+    bare = {tensor.name for tensor in tensors if tensor.inner == ()}
+    return frozenset(node.name for node in nodes if not node.shape and node.name in bare)
+
+
+def _for_all_rows(name: str, array: Array) -> Array:
+    """The one value that the rows of a request have for an input without a batch dimension."""
+    values = array.ravel()
+    if not (values == values[0]).all():
+        raise ServeError(
+            Code.INVALID,
+            f"Input '{name}' has several values, and the model takes one for all rows. Send those rows in requests of "
+            "their own.",
+        )
+    return values[:1].reshape(())
 
 
 def _output(name: str, datatype: DataType, array: Array) -> Tensor:

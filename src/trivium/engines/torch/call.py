@@ -6,11 +6,12 @@ a schema says; knows no tensor library.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 _INDEXED = re.compile(r".*__(\d{1,4})")
+_OPTIONAL = "Optional[Tensor]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,16 @@ class Argument:
     name: str
     type: str
     has_default: bool
+
+    @property
+    def takes_tensor(self) -> bool:
+        """Is it a tensor, where it is given?"""
+        return self.type in ("Tensor", _OPTIONAL)
+
+    @property
+    def may_lack(self) -> bool:
+        """May it be left out, or be None?"""
+        return self.has_default or self.type == _OPTIONAL
 
 
 Arrange = Callable[[Mapping[str, Any]], tuple[list[Any], dict[str, Any]]]
@@ -36,24 +47,24 @@ def arrange(arguments: Sequence[Argument], names: Sequence[str]) -> Arrange:
     """Return how inputs of these names, in this order, are handed over. ValueError says why they cannot be."""
     if len(arguments) == 1 and arguments[0].type == "Dict[str, Tensor]":
         return lambda inputs: ([{name: inputs[name] for name in names}], {})
-    strange = [
-        one for one in arguments if one.type not in ("Tensor", "Optional[Tensor]") and not one.has_default
-    ]
+    strange = [one for one in arguments if not one.takes_tensor and not one.has_default]
     if len(arguments) == 1 and arguments[0].type == "List[Tensor]":
         order = _order(names)
         return lambda inputs: ([[inputs[name] for name in order]], {})
     if strange:
         raise ValueError(f"forward takes {_text(arguments)}, and '{strange[0].name}' is no tensor")
     if names and set(names) <= {one.name for one in arguments}:
-        lacking = [one.name for one in arguments if one.name not in names and not one.has_default]
+        lacking = [one.name for one in arguments if one.name not in names and not one.may_lack]
         if lacking:
             raise ValueError(f"forward takes {_text(arguments)}, and '{lacking[0]}' lacks")
-        return lambda inputs: ([], {name: inputs[name] for name in names})
+        nothing = _nothing(one for one in arguments if one.name not in names)
+        return lambda inputs: ([], {name: inputs[name] for name in names} | nothing)
     order = _order(names)
-    least = sum(not one.has_default for one in arguments)
-    if not least <= len(order) <= len(arguments):
+    rest = arguments[len(order) :]
+    if len(order) > len(arguments) or not all(one.may_lack for one in rest):
         raise ValueError(f"forward takes {_text(arguments)}, and the inputs are {', '.join(names) or 'none'}")
-    return lambda inputs: ([inputs[name] for name in order], {})
+    nothing = _nothing(rest)
+    return lambda inputs: ([inputs[name] for name in order], nothing)
 
 
 def flatten(result: object, is_tensor: Callable[[object], bool]) -> dict[str, Any] | list[Any]:
@@ -101,6 +112,11 @@ def _order(names: Sequence[str]) -> list[str]:
     return order
 
 
+def _nothing(arguments: Iterable[Argument]) -> dict[str, Any]:
+    """Return None for each argument that is not given and has no default of its own."""
+    return {one.name: None for one in arguments if not one.has_default}
+
+
 def _indexes(names: Sequence[str]) -> list[int] | None:
     """The distinct numbers at the end of the names; None where there is a name without one."""
     matches = [_INDEXED.fullmatch(name) for name in names]
@@ -109,9 +125,7 @@ def _indexes(names: Sequence[str]) -> list[int] | None:
 
 
 def _text(arguments: Sequence[Argument]) -> str:
-    return ", ".join(
-        f"{one.name}: {one.type}" + (" (optional)" if one.has_default else "") for one in arguments
-    )
+    return ", ".join(f"{one.name}: {one.type}" + (" (optional)" if one.may_lack else "") for one in arguments)
 
 
 def _kind(result: object) -> str:

@@ -40,7 +40,7 @@ class TorchModel:
         self._model = spec.name
         self._device = device
         self._options = chosen
-        self._declared = {tensor.name: tensor.datatype for tensor in spec.outputs}
+        self._declared = {tensor.name: tensor.datatype for tensor in spec.outputs if not tensor.open}
         self._outputs = [tensor.name for tensor in spec.outputs]
         self._arguments = program.arguments
         self.arranged: dict[tuple[str, ...], Arrange] = {}

@@ -1,4 +1,4 @@
-"""Reads what a TorchScript file says of its inputs and outputs: something, if it was traced; nothing, if scripted.
+"""Reads what a TorchScript file says of its inputs and outputs: all, if it was traced; their names, if scripted.
 
 A traced file keeps the example inputs that it was traced with: their datatypes and shapes. Its outputs are found
 by running it on zeros, twice with different first dimensions, which also shows whether that is a batch. Called
@@ -12,13 +12,15 @@ from trivium.engines.torch.arrays import datatype_of
 from trivium.engines.torch.call import Argument, arguments_of, choose, flatten
 from trivium.engines.torch.exported_facts import exported_facts
 from trivium.engines.torch.module_file import look_into
+from trivium.engines.torch.open_tensors import open_inputs, open_outputs
 from trivium.types.errors import Code, ServeError, said_by
 from trivium.types.spec import ModelFacts, ModelSpec, TensorSpec
 
 SCRIPTED = (
-    "the file does not tell its inputs: TorchScript that was scripted, or traced without its example inputs, knows "
-    "neither datatypes nor shapes"
+    "the file tells its inputs by name alone: TorchScript that was scripted, or traced without its example inputs, "
+    "knows neither datatypes nor shapes; they are those of each request"
 )
+NO_TENSORS = "the file does not tell its inputs as tensors: forward takes {}"
 _TRACED_ON = "the shapes are those that it was traced with; its outputs were found by running it on zeros"
 COMPILED = "the file does not tell its inputs: a package of AOTInductor has arguments without names"
 _NO_RUN = "it could not be run on zeros, so that its outputs are not known: {}"
@@ -27,8 +29,9 @@ _Shapes = list[tuple[int, ...]]
 
 
 def facts(torch: Any, spec: ModelSpec, notes: tuple[str, ...]) -> ModelFacts:
-    """Inputs by the names of the arguments of `forward`, outputs as `OUTPUT__0` and so on, or by their keys; both
-    empty where the file does not tell, which a note says. Raises LOAD_FAILED for what is no model file.
+    """Inputs by the names of the arguments of `forward`, outputs as `OUTPUT__0` and so on, or by their keys; open ones
+    where the file tells no more, and none where it does not tell that either, as a note says. Raises LOAD_FAILED for
+    what is no model file.
     """
     path = spec.root / spec.entry
     kind, names = look_into(torch, spec, path)
@@ -36,19 +39,18 @@ def facts(torch: Any, spec: ModelSpec, notes: tuple[str, ...]) -> ModelFacts:
         return ModelFacts((), (), False, (*notes, COMPILED))
     if kind is ArchiveKind.EXPORTED:
         return exported_facts(torch, spec, notes)
-    if "traced_inputs.pkl" not in names:
-        return ModelFacts((), (), False, (*notes, SCRIPTED))
+    is_traced = "traced_inputs.pkl" in names
     try:
-        module = torch.jit.load(str(path), map_location="cpu", _restore_shapes=True).eval()
+        module = torch.jit.load(str(path), map_location="cpu", _restore_shapes=is_traced).eval()
     except Exception as error:
         raise ServeError(
             Code.LOAD_FAILED,
             f"Model '{spec.name}': PyTorch {torch.__version__} cannot open {path}: {said_by(error)}",
         ) from error
     arguments = arguments_of(module)
-    inputs = _inputs(module, arguments)
+    inputs = _inputs(module, arguments) if is_traced else None
     if inputs is None:
-        return ModelFacts((), (), False, (*notes, SCRIPTED))
+        return _open_facts(module, arguments, notes)
     dtypes = [value.type().dtype() for value in list(module.graph.inputs())[1:]]
     shapes = [tensor.dims for tensor in inputs]
     try:
@@ -59,6 +61,15 @@ def facts(torch: Any, spec: ModelSpec, notes: tuple[str, ...]) -> ModelFacts:
     if not _is_batch(torch, module, dtypes, shapes, outputs):
         return ModelFacts(inputs, outputs, False, notes)
     return ModelFacts(_in_rows(inputs), _in_rows(outputs), True, notes)
+
+
+def _open_facts(module: Any, arguments: tuple[Argument, ...], notes: tuple[str, ...]) -> ModelFacts:
+    inputs = open_inputs(arguments)
+    if not inputs:
+        takes = ", ".join(f"{one.name}: {one.type}" for one in arguments) or "nothing"
+        return ModelFacts((), (), False, (*notes, NO_TENSORS.format(takes)))
+    outputs = open_outputs(str(module.forward.schema.returns[0].type))
+    return ModelFacts(inputs, outputs, False, (*notes, SCRIPTED))
 
 
 def _inputs(module: Any, arguments: tuple[Argument, ...]) -> tuple[TensorSpec, ...] | None:

@@ -11,5 +11,6 @@ SERVER = ServerRecord(
     takes_any_host=True,
     trace_files_follow=False,
     traces_nowhere=True,
+    binds_answers=False,
     span_names=SPAN_NAMES,
 )

@@ -96,12 +96,13 @@ class PictureKind:
         """Return what keeps the model from taking a picture. A file that does not tell its inputs is believed."""
         if not spec.inputs:
             return []
-        if len(spec.inputs) > 1:
-            names = ", ".join(one.name for one in spec.inputs)
-            return [
-                fault_at(spec, "", f"the model takes {len(spec.inputs)} inputs: {names}", "one picture", "")
-            ]
-        (tensor,) = spec.inputs
+        required = [one for one in spec.inputs if not one.optional] or spec.inputs
+        if len(required) > 1:
+            names = ", ".join(one.name for one in required)
+            return [fault_at(spec, "", f"the model takes {len(required)} inputs: {names}", "one picture", "")]
+        (tensor,) = required
+        if tensor.open:
+            return []
         findings: list[Finding] = []
         if tensor.datatype is not DataType.FP32:
             found = f"the model takes {tensor.datatype.wire}, and pictures are FP32"

@@ -215,7 +215,7 @@ class TextTranslator:
 
 def _inputs(spec: ModelSpec, names: Sequence[str]) -> list[Finding]:
     """Return what keeps the model from taking tokens. A file that does not tell its inputs is believed."""
-    if not spec.inputs:
+    if not spec.inputs or any(one.open for one in spec.inputs):
         return []
     found = {one.name: one for one in spec.inputs}
     takes = ", ".join(found)

@@ -155,10 +155,7 @@ def metadata(answer: ModelDescription, platform: str) -> dict[str, object]:
 
 def _tensors(spec: ModelSpec, tensors: Sequence[TensorSpec]) -> list[dict[str, object]]:
     rows = (-1,) if spec.batching.batch_axis else ()
-    return [
-        {"name": tensor.name, "datatype": tensor.datatype.wire, "shape": rows + tensor.dims}
-        for tensor in tensors
-    ]
+    return [{"name": tensor.name, "datatype": tensor.wire, "shape": rows + tensor.dims} for tensor in tensors]
 
 
 def region_document(region: SharedRegion) -> dict[str, object]:

@@ -6,7 +6,17 @@ from dataclasses import replace
 import pytest
 from tests.harness.virtual_models import X, make_spec
 
-from trivium.core.graph.policy import behind, circle, examined, faults, joined, members, needed, waves
+from trivium.core.graph.policy import (
+    behind,
+    can_lack,
+    circle,
+    examined,
+    faults,
+    joined,
+    members,
+    needed,
+    waves,
+)
 from trivium.types.schedules import Graph, Step
 from trivium.types.spec import Origin
 
@@ -133,3 +143,29 @@ def test_an_output_without_labels_has_those_of_the_member_that_makes_it():
     assert [output.labels for output in found.outputs] == [(), named, own]
     assert found.streams
     assert not joined(whole, steps, {0: member, 1: member}).streams
+
+
+def test_a_step_can_do_without_what_its_member_takes_as_optional():
+    maybe = replace(X, name="maybe", optional=True)
+    member = make_spec(inputs=(X, maybe), outputs=(X,))
+    steps = Graph(
+        (Step("m", "", {"x": "a", "maybe": "b"}, {"x": "c"}), Step("m", "", {"x": "c", "maybe": "c"}))
+    )
+    whole = replace(make_spec(outputs=(replace(X, name="c"),)), scheduling=steps)
+    found = joined(whole, steps, {0: member, 1: member}).scheduling.steps
+    assert [step.may_lack for step in found] == [("b",), ()]
+    assert [can_lack(found, name) for name in "abc"] == [False, True, False]
+
+
+def test_a_graph_that_says_so_answers_in_several_parts():
+    steps = Graph((Step("m", "", {"x": "x"}, {"x": "y"}),))
+    assert joined(replace(make_spec(), streams=True, scheduling=steps), steps, {0: make_spec()}).streams
+
+
+def test_the_hint_about_a_model_that_is_not_there_fits():
+    steps = Graph((Step("m", "7", {"x": "x"}, {"x": "y"}), Step("n", "", {"x": "y"}, {"x": "z"})))
+    whole = replace(make_spec(inputs=(X,)), name="whole", scheduling=steps)
+    _, (broken,) = examined([whole, replace(make_spec(), name="m", version="2")])
+    hints = {finding.found: finding.hint for finding in broken.findings}
+    assert hints["the model m version 7, which cannot be served"] == "Name version 2, or the latest."
+    assert "the folder that holds both" in hints["the model n, which cannot be served"]

@@ -227,6 +227,23 @@ def test_a_part_that_lacks_an_output_fails(final):
     assert "step 'many': It answered without x." in play.said[0].message
 
 
+@pytest.mark.parametrize("parts", [1, 2])
+def test_what_a_step_leaves_out_is_absent_where_that_may_be(parts):
+    taker = replace(step("next", ["x", "y"], ["out"]), may_lack=("y",))
+    play = Play(step("many", ["in"], ["x", "y"]), taker)
+    for part in range(parts):
+        play.call("many").give(part == parts - 1, x=1)
+        assert set(play.call("next", part).inputs) == {"x"}
+        play.call("next", part).give(out=part)
+    assert play.said[:parts] == list(range(parts))
+
+
+def test_an_output_of_the_graph_that_a_step_leaves_out_is_left_out():
+    play = Play(step("one", ["in"], ["out", "side"]), outputs=("out", "side"))
+    play.call("one").give(out=1)
+    assert play.said == [1, "once"]
+
+
 def test_two_members_beside_each_other_with_several_parts_are_refused():
     play = Play(step("a", ["in"], ["x"]), step("b", ["in"], ["y"]), step("c", ["x", "y"], ["out"]))
     play.call("a").give(False, x=1)

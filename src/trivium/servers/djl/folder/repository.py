@@ -171,7 +171,7 @@ class DjlFormat:
         """
         translator = spec.translator
         if spec.batching.join is not Join.ROWS:
-            if translator is not None and not facts.batchable and facts.inputs:
+            if translator is not None and not facts.batchable and _tells(facts):
                 translator = replace(translator, most_rows=1)
             facts = _stacked(spec, facts)
         source = Origin(f"the model file {spec.entry}", "")
@@ -187,7 +187,9 @@ def _stacked(spec: ModelSpec, facts: ModelFacts) -> ModelFacts:
     """Return the facts without their first dimension. Raises ConfigError where that cannot be a batch; a file that does
     not tell its inputs is believed.
     """
-    if facts.inputs and not facts.batchable and not _is_single(spec, facts):
+    if not _tells(facts):
+        return facts
+    if not facts.batchable and not _is_single(spec, facts):
         origin = spec.origin["batching.join"]
         place = origin if origin.line else spec.origin["batching.max_rows"]
         found = (
@@ -202,6 +204,11 @@ def _stacked(spec: ModelSpec, facts: ModelFacts) -> ModelFacts:
         tuple(replace(one, dims=one.dims[1:]) for one in side) for side in (facts.inputs, facts.outputs)
     )
     return replace(facts, inputs=inputs, outputs=outputs)
+
+
+def _tells(facts: ModelFacts) -> bool:
+    """Tell whether the model file says datatypes and shapes."""
+    return bool(facts.inputs) and not any(one.open for one in facts.inputs)
 
 
 def _is_single(spec: ModelSpec, facts: ModelFacts) -> bool:

@@ -48,7 +48,7 @@ def complete(spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
     if any(finding.severity is Severity.ERROR for finding in faults):
         raise ConfigError(of_version((*spec.reports, *faults), spec.name, spec.version))
     finished = _respecify(spec, replace(document, text=text), rules) if rules else spec
-    return replace(finished, reports=(*spec.reports, *_bare_batches(text, rules)))
+    return _with_scalars(finished, facts, text)
 
 
 def _fill(default_rows: int, text: ConfigText, facts: ModelFacts, rules: dict[str, str]) -> None:
@@ -75,9 +75,11 @@ def _fill(default_rows: int, text: ConfigText, facts: ModelFacts, rules: dict[st
 
 
 def _without_rows(tensor: TensorSpec, first: int) -> TensorSpec:
-    """Show a tensor without any dimension but the batch with one more, of size 1: a configuration has no empty dims."""
+    """Show a tensor without any dimension but the batch with one more, of size 1: a configuration has no empty dims,
+    nor an empty reshape without a batch.
+    """
     dims = tensor.dims[first:]
-    return replace(tensor, dims=dims) if dims or not first else replace(tensor, dims=(1,), inner=())
+    return replace(tensor, dims=dims or (1,), inner=() if first and not dims else None)
 
 
 def _made_names(text: ConfigText) -> set[str]:
@@ -115,13 +117,26 @@ def _respecify(spec: ModelSpec, document: Document, rules: dict[str, str]) -> Mo
     )
 
 
-def _bare_batches(text: ConfigText, rules: dict[str, str]) -> Iterator[Finding]:
-    """A configuration of the original has no empty dims; here a scalar is shown as what it is."""
-    for section, blocks in (("input", text.config.input), ("output", text.config.output)):
-        for i, block in enumerate(blocks):
-            if f"{section}[{i}].dims" in rules and not block.dims:
-                found = f"{block.name} is a scalar: it has no dims, and its shape is []"
-                yield text.notice(f"{section}[{i}].dims", found)
+def _with_scalars(spec: ModelSpec, facts: ModelFacts, text: ConfigText) -> ModelSpec:
+    """Return the spec whose clients see a tensor that has no dimension in the file in the shape that is configured.
+    Where there is a batch, such a tensor is one for all of its rows, so that no two requests share one.
+    """
+    bare = {tensor.name for tensor in (*facts.inputs, *facts.outputs) if not tensor.dims}
+    if not bare:
+        return spec
+    inputs, outputs = (
+        tuple(replace(one, inner=()) if one.name in bare else one for one in side)
+        for side in (spec.inputs, spec.outputs)
+    )
+    spec = replace(spec, inputs=inputs, outputs=outputs)
+    if not spec.batching.batch_axis or not spec.batching.merge:
+        return spec
+    found = f"{', '.join(sorted(bare))} without a batch dimension in the model file, so that no requests are batched"
+    notice = text.notice(
+        "dynamic_batching", found, hint="Remove it, or give them a first dimension of any size."
+    )
+    batching = replace(spec.batching, merge=False)
+    return replace(spec, batching=batching, reports=(*spec.reports, notice))
 
 
 def _is_filled(origin: Origin) -> bool:
@@ -180,7 +195,13 @@ def _compare_shapes(text: ConfigText, key: str, ours: TensorSpec, theirs: Tensor
             expected = "[-1]: the requests of a batch lie there one behind the other"
             hint = "Remove allow_ragged_batch, or export the model with one dimension of any size."
             yield text.fault(f"{key}.allow_ragged_batch", found, expected, hint)
-    elif batches and (not wanted or wanted[0] != -1):
+    elif not wanted:
+        if any(size != 1 for size in dims):
+            found = f"the shape {list(dims)} for {ours.name}"
+            words = disagreements.scalar(text.config.name, ours.name, dims)
+            expected = "sizes of 1 alone: it has no dimension in the model file, and so one element"
+            yield with_fact(text.fault(f"{key}.dims", found, expected, "Write dims: 1."), words)
+    elif batches and wanted[0] != -1:
         found = f"max_batch_size {text.config.max_batch_size}, while {ours.name} has the shape {wanted}"
         expected = "a first dimension of any size (-1) in the model file"
         hint = "Write max_batch_size: 0 and whole dims, or export the model with a batch dimension."

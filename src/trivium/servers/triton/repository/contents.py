@@ -66,6 +66,8 @@ def check_versions(text: ConfigText, folder: TritonModelFolder) -> Iterator[Find
     there = ", ".join(folder.names) or "nothing"
     if not folder.versions:
         hint = f"Put the model file into {folder.path / '1'}."
+        if text.config.HasField("ensemble_scheduling"):
+            hint = f"Make the folder {folder.path / '1'}; that of an ensemble stays empty."
         yield text.fault("", f"no version folder; the folder has {there}", "a folder named 1, 2, ...", hint)
         return
     for i, version in enumerate(text.config.version_policy.specific.versions):

@@ -67,6 +67,14 @@ def batch(model: str, tensor: str, wanted: Sequence[int]) -> str:
     )
 
 
+def scalar(model: str, tensor: str, dims: Sequence[int]) -> str:
+    """Return the text about a tensor without dimensions that is configured with several elements."""
+    return (
+        f"unable to load model '{model}', scalar tensor '{tensor}', should only provide 1 in the model configuration "
+        f"when the model doesn't support batching. Model configuration provided: {_shape(dims)}."
+    )
+
+
 def autofill(model: str) -> str:
     """Return the text about a model that cannot batch, and should, whose tensors are not configured."""
     text = "model does not support batching while non-zero max_batch_size is specified"

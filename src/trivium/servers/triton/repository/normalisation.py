@@ -27,7 +27,7 @@ def normalise(
         whole.version_policy.latest.num_versions = 1
         rules["version_policy"] = "default: the latest version"
     if backend is ENSEMBLE:
-        whole.model_transaction_policy.decoupled = False
+        whole.model_transaction_policy.decoupled = config.model_transaction_policy.decoupled
         return whole, rules
     optimization = whole.optimization
     for name, pinned in (

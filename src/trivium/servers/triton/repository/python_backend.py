@@ -11,7 +11,7 @@ from pathlib import Path
 from trivium.files import open_file
 from trivium.servers.triton.repository.environments import ENVIRONMENT, interpreter, key_of
 from trivium.servers.triton.repository.folder import TritonModelFolder
-from trivium.servers.triton.words.backends import Backend
+from trivium.servers.triton.words.backends import ENSEMBLE, Backend
 from trivium.servers.triton.words.config_text import ConfigText
 from trivium.servers.triton.words.description import config_json
 from trivium.types.findings import Finding
@@ -30,7 +30,7 @@ def check(
 ) -> Iterator[Finding]:
     """Check for what the Python backend cannot serve, and for what only it can."""
     if backend.name != BACKEND:
-        if text.config.model_transaction_policy.decoupled:
+        if text.config.model_transaction_policy.decoupled and backend is not ENSEMBLE:
             found = f"decoupled with the backend {backend.name}"
             hint = "Remove it: a request to this backend has one response."
             yield text.fault("model_transaction_policy.decoupled", found, "the backend python", hint)

@@ -100,11 +100,6 @@ def _reshape(about: About) -> str:
     return f"{_INVALID}{_tensor(about)} has different size for dims and reshape for {about.model}"
 
 
-def _empty_reshape(about: About) -> str:
-    text = "cannot have empty reshape for non-batching model as scalar tensors are not supported for"
-    return f"{_INVALID}{_tensor(about)} {text} {about.model}"
-
-
 def _group(about: About) -> str:
     at = int(about.place["at"])
     group = about.text.config.instance_group[at]
@@ -195,7 +190,6 @@ _LOADED: Sequence[tuple[re.Pattern[str], Form]] = [
         (_TENSOR + r"\.format", _picture),
         (_TENSOR + r"\.dims\[\d+\]", _size("dimension")),
         (_TENSOR + r"\.reshape\.shape", _reshape),
-        (_TENSOR + r"\.reshape", _empty_reshape),
         (
             _TENSOR + r"\.is_shape_tensor",
             lambda about: (

@@ -102,7 +102,9 @@ def fill_tensors(blocks: Blocks[ModelTensor], tensors: tuple[TensorSpec, ...]) -
     """Add a block per input or output."""
     for tensor in tensors:
         block = blocks.add()
-        block.name, block.data_type = tensor.name, number_of(tensor.datatype)
+        block.name = tensor.name
+        if not tensor.open:  # else the field stays TYPE_INVALID, which is its default
+            block.data_type = number_of(tensor.datatype)
         block.dims.extend(tensor.dims)
         if tensor.inner is not None:
             block.reshape.SetInParent()

@@ -20,10 +20,6 @@ def _one(text: ConfigText, key: str, dims: Sequence[int], shape: Sequence[int]) 
     if wrong:
         hint = "Write -1 for any size; the batch dimension is not listed here."
         yield text.fault(f"{key}.shape", f"the size {wrong[0]}", "1 or more, or -1", hint)
-    elif not shape and text.config.max_batch_size == 0:
-        found = "an empty reshape of a model without a batch dimension"
-        hint = "Remove it, or write max_batch_size."
-        yield text.fault(key, found, "one size at least: there are no tensors without a dimension", hint)
     elif _segments(dims) != _segments(shape):
         found = f"dims {list(dims)} reshaped to {list(shape)}"
         expected = "as many elements in both, before, between and behind each -1"

@@ -58,7 +58,7 @@ class Tensor:
             raise TritonModelException("Tensor name cannot be an empty string.")
         datatype = _DATATYPES.get(numpy_array.dtype)
         if datatype is None:
-            datatype, numpy_array = _usual(numpy_array)
+            datatype, numpy_array = _usual(name, numpy_array)
         self._name = name
         self._datatype = datatype
         self._array: Any = numpy_array
@@ -148,14 +148,15 @@ class ReceivedTensor(Tensor):
 ReceivedTensor.__name__ = ReceivedTensor.__qualname__ = "Tensor"  # which it is for user code
 
 
-def _usual(array: Any) -> tuple[str, Any]:
+def _usual(name: str, array: Any) -> tuple[str, Any]:
     """Datatype and array of a dtype that is not the machine's own form of one. TritonModelException for others."""
     if array.dtype.kind == "S":
         return "BYTES", array
     native = array.dtype.newbyteorder("<")
     datatype = _DATATYPES.get(native)
     if datatype is None:
-        raise TritonModelException("NumPy dtype is not supported.")
+        found = f"The tensor '{name}' has the dtype {array.dtype}, for which there is no datatype"
+        raise TritonModelException(f"NumPy dtype is not supported. {found}: convert it with astype.")
     return datatype, array.astype(native)
 
 

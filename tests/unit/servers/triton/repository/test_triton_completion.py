@@ -81,8 +81,42 @@ def test_a_tensor_of_the_batch_alone(tmp_path: Path) -> None:
 
 def test_a_scalar_of_a_model_that_cannot_batch(tmp_path: Path) -> None:
     spec = FORMAT.finish(read(tmp_path, ""), ModelFacts((X,), (TensorSpec("y", DataType.INT64, ()),), False))
-    assert (spec.outputs[0].dims, spec.outputs[0].inner) == ((), None)
-    assert [report.key for report in spec.reports] == ["output[0].dims"]
+    assert (spec.outputs[0].dims, spec.outputs[0].inner) == ((1,), ())
+    printed = msgspec.json.decode(config_json(spec))["output"][0]
+    assert (printed["dims"], "reshape" in printed) == ([1], False), "as Triton completes it"
+
+
+SCALAR = ModelFacts((TensorSpec("x", DataType.FP32, ()),), (TensorSpec("y", DataType.INT64, ()),), False)
+MIXED = ModelFacts((X, TensorSpec("s", DataType.FP32, ())), (Y,), batchable=False)
+
+
+@pytest.mark.parametrize("dims", ["1", "[ 1 ]", "[ 1, 1 ]", "1 reshape { }", "1 reshape { shape: [ ] }"])
+@pytest.mark.parametrize("reshape", ["", "reshape { shape: 1 }"])
+def test_every_form_of_a_scalar(tmp_path: Path, dims: str, reshape: str) -> None:
+    config = INPUT % dims + OUTPUT % f"1 {reshape}"
+    spec = FORMAT.finish(read(tmp_path, config), SCALAR)
+    shown = (1, 1) if dims == "[ 1, 1 ]" else (1,)
+    assert (spec.inputs[0].dims, spec.inputs[0].inner) == (shown, ())
+    assert (spec.outputs[0].dims, spec.outputs[0].inner) == ((1,), ())
+    assert spec.reports == ()
+
+
+def test_a_scalar_beside_a_batch_is_for_all_rows(tmp_path: Path) -> None:
+    config = INPUT % "4" + 'input { name: "s" data_type: TYPE_FP32 dims: 1 }' + OUTPUT % "2"
+    spec = FORMAT.finish(read(tmp_path, f"{config} max_batch_size: 8 dynamic_batching {{ }}"), MIXED)
+    assert [tensor.inner for tensor in spec.inputs] == [None, ()]
+    assert (spec.batching.max_rows, spec.batching.merge) == (8, False)
+    assert [report.key for report in spec.reports] == ["dynamic_batching"]
+
+
+def test_a_scalar_has_one_element(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        FORMAT.finish(read(tmp_path, INPUT % "2" + OUTPUT % "1"), SCALAR)
+    (finding,) = refusal.value.findings
+    assert (finding.key, finding.found) == ("input[0].dims", "the shape [2] for x")
+    answer = error_text(refusal.value, {})
+    assert answer is not None
+    assert "scalar tensor 'x', should only provide 1 in the model configuration" in answer.text
 
 
 def test_what_the_model_file_has_is_the_reshape(tmp_path: Path) -> None:

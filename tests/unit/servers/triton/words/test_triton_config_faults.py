@@ -27,10 +27,6 @@ LATE = [
         IN % "reshape { shape: 0 }",
         "model input 'x' reshape dimensions must be integer >= 1, or -1 to indicate a variable-size dimension for m",
     ),
-    (
-        IN.replace("4", "1") % "reshape { }",
-        "model input 'x' cannot have empty reshape for non-batching model as scalar tensors are not supported for m",
-    ),
     (IN % "format: FORMAT_NCHW", "model input NHWC/NCHW require 3 dims for m"),
     (IN % "is_shape_tensor: true", "shape tensors are only supported for TensorRT platform for m"),
     (
