@@ -15,6 +15,7 @@ from typing import Protocol
 
 from trivium.core.unread_answers import UnreadAnswers
 from trivium.frontends.access_log import AnswerLog
+from trivium.frontends.causes import CauseLog
 from trivium.frontends.http.departures import Departure, departure_of
 from trivium.frontends.limits import SMALL_BODY, HttpLimits
 from trivium.frontends.pages import PageRule
@@ -102,6 +103,7 @@ class HttpState:
     unread: UnreadAnswers = field(init=False)
     _by_ending: dict[str, list[tuple[str, WireProtocol]]] = field(init=False)
     _known: str = field(init=False)  # beginnings of paths, for who asks for another
+    causes: CauseLog = field(default_factory=CauseLog)
     addresses: Addresses = field(default_factory=Addresses)
     connections: set[ClientConnection] = field(default_factory=set)
     emptied: asyncio.Event = field(default_factory=asyncio.Event)

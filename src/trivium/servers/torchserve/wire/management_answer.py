@@ -86,6 +86,7 @@ class TorchServeManagementEncoder:
 def document_of(part: ResponsePart, wish: Wish, write: Write) -> tuple[int, object]:
     """Return status and document of an answer. Raises the error that it holds, with the original's row for it."""
     if part.error is not None:
+        part.error.is_logged = True  # by `note`
         raise worded(part.error, wish)
     assert part.final, "management is answered by one part"
     assert part.answer is not None, "it holds something"

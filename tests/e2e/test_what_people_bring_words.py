@@ -1,0 +1,58 @@
+"""What is said to people who come with what they have: causes, hints, places, and answers to browsers."""
+
+from pathlib import Path
+
+from tests.harness.raw_http import ask, get, post
+from tests.harness.server_process import until
+from tests.harness.tritonserver import tritonserver
+
+ECHO = """
+import triton_python_backend_utils as pb_utils
+class TritonPythonModel:
+    def execute(self, requests):
+        return [pb_utils.InferenceResponse([pb_utils.get_input_tensor_by_name(r, "x")]) for r in requests]
+"""
+CONFIG = """backend: "python"
+input { name: "x" data_type: TYPE_FP32 dims: 1 }
+output { name: "x" data_type: TYPE_FP32 dims: 1 }
+"""
+
+
+def triton_model(root: Path, name: str, config: str = CONFIG, code: str = ECHO) -> None:
+    """A folder of Triton's, with a Python model."""
+    (root / name / "1").mkdir(parents=True)
+    (root / name / "config.pbtxt").write_text(config)
+    (root / name / "1" / "model.py").write_text(code)
+
+
+def test_where_triton_says_little_the_cause_is_in_the_log_once(tmp_path: Path) -> None:
+    root = tmp_path / "models"
+    triton_model(root, "misspelt", CONFIG + "dynamic_batchin { }\n")
+    triton_model(root, "unfinished", CONFIG + "instance_group [ { count: 1\n")
+    triton_model(
+        root,
+        "raises",
+        code=ECHO + "    def initialize(self, args):\n        raise OSError('no weights.bin')\n",
+    )
+    with tritonserver(
+        tmp_path / "log", "--model-repository", root, "--model-control-mode=explicit", models_raise=True
+    ) as server:
+        port = server.port("http")
+        for name in ("misspelt", "unfinished", "nowhere"):
+            for _ in range(3):
+                answer = ask(port, post(f"/v2/repository/models/{name}/load", b"{}"))
+                assert "failed to poll from model repository" in answer.error
+        answer = ask(port, post("/v2/repository/models/raises/load", b"{}"))
+        assert "no weights.bin" in answer.error
+        assert ask(port, get("/v2/models/raises/ready")).status == 400
+
+        def causes() -> list[str]:
+            return [line for line in server.said().splitlines() if "without its cause: " in line]
+
+        until(lambda: len(causes()) >= 4, server.said)
+        misspelt, unfinished, nowhere, raises = causes()
+        assert all(line.startswith("W") for line in causes())
+        assert "misspelt/config.pbtxt:4: dynamic_batchin: " in misspelt
+        assert "unfinished/config.pbtxt:4: " in unfinished
+        assert "nowhere" in nowhere
+        assert "no weights.bin" in raises
