@@ -1,9 +1,14 @@
 """What is said to people who come with what they have: causes, hints, places, and answers to browsers."""
 
+import re
+import subprocess
+import sys
 from pathlib import Path
 
+from tests.harness.ports import free_port
 from tests.harness.raw_http import ask, get, post
 from tests.harness.server_process import until
+from tests.harness.torchserve_command import TorchServeFolder, torchserve
 from tests.harness.tritonserver import tritonserver
 
 ECHO = """
@@ -56,3 +61,46 @@ def test_where_triton_says_little_the_cause_is_in_the_log_once(tmp_path: Path) -
         assert "unfinished/config.pbtxt:4: " in unfinished
         assert "nowhere" in nowhere
         assert "no weights.bin" in raises
+
+
+HANDLER = """
+def handle(data, context):
+    if "raise" in str(data):
+        raise ValueError("no such city")
+    return ["said"] * len(data or [])
+"""
+
+
+def test_torchserve_says_at_its_start_how_a_key_is_sent(tmp_path: Path) -> None:
+    folder = TorchServeFolder(tmp_path)
+    folder.model("m", HANDLER)
+    port = free_port()
+    text = f"inference_address=http://127.0.0.1:{port}\n"
+    with torchserve(folder, "--models", "/elsewhere/m", text=text) as server:
+        server.serves("m", f"Authorization: Bearer {folder.key('inference')}\r\n")
+        command = re.search(r"^\s*(curl .*/ping)$", server.said(), re.MULTILINE)
+        assert command, server.said()
+        assert f"127.0.0.1:{port}" in command[1]
+        shell = command[1].replace("python3 -c", f"{sys.executable} -c").replace("curl ", "curl -s ", 1)
+        done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, timeout=60, check=True)
+        assert "Healthy" in done.stdout
+        assert "--disable-token-auth" in server.said()
+
+
+def test_where_torchserve_says_little_the_cause_is_in_the_log_once(tmp_path: Path) -> None:
+    folder = TorchServeFolder(tmp_path)
+    folder.model("m", HANDLER)
+    with torchserve(folder, "--models", "m") as server:
+        server.serves("m")
+        for _ in range(3):
+            answer = server.predict("m", b"raise")
+            assert (answer.status, answer.document["message"]) == (503, "Prediction failed")
+            assert server.predict("m", b'{"data": 1}', "").status == 200
+        form = "Content-Type: application/x-www-form-urlencoded\r\n"
+        server.ask("Inference", "POST", "/predictions/m", b'{"data": 1}', form)
+        until(lambda: "no such city" in server.said(), server.said)
+        until(lambda: "no field of a form" in server.said(), server.said)
+        (line,) = [each for each in server.said().splitlines() if "without its cause: " in each]
+        assert "to model 'm' is answered with 503" in line
+        assert "no such city" in line
+        assert re.search(r"handler\.py, line 4", line)

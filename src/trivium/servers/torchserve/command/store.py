@@ -7,7 +7,7 @@ starting. Source: spec sheet `torchserve`, sections 1 and 2.
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from trivium.core.server import Server
 from trivium.fetchers.policy import read_places
@@ -94,8 +94,17 @@ def _take_url(found: StartupList, model: StartModel, allowed: AllowedUrls) -> No
         found.failures.append((model.item, f"{why}. Add it to allowed_urls."))
         return
     if model.place[:5].lower() == "file:":
-        why = "a file is named by its path: in the model store by its name there, a folder by its whole path"
-        found.failures.append((model.item, why))
+        place = Path("/" + unquote(urlsplit(model.place).path).lstrip("/"))
+        if not allowed.patterns:
+            why = (
+                "a file is named by its path: in the model store by its name there, a folder by its whole path. "
+                f"allowed_urls=file://{place.parent}/.* lets files of that folder be named by URL."
+            )
+            found.failures.append((model.item, why))
+        elif os.path.exists(place):
+            found.models.append(StartupItem(model.item, place, ModelSource(str(place), model.name)))
+        else:
+            found.failures.append((model.item, f"there is nothing at {place}. Correct the path."))
         return
     try:
         read_places(place_of(model.place), FETCHED)
@@ -114,6 +123,11 @@ def place_of(url: str) -> str:
 
 def _take_path(found: StartupList, model: StartModel, store: Path) -> None:
     path = Path(model.place)
+    is_elsewhere = not os.path.exists(store / path) or (path.is_absolute() and not os.path.isdir(path))
+    if is_elsewhere and not model.leaves and path.name and os.path.exists(store / path.name):
+        path = Path(
+            path.name
+        )  # as in a registration: of a path elsewhere the last part is looked for in the store
     if model.leaves:
         why = "it leads out of the model store. Name what lies in it, or a folder by its whole path."
     elif path.is_absolute() and not os.path.isdir(path):
