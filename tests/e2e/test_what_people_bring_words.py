@@ -63,6 +63,12 @@ def test_where_triton_says_little_the_cause_is_in_the_log_once(tmp_path: Path) -
         assert "no weights.bin" in raises
 
 
+PAGE = "https://app.example"
+PREFLIGHT = (
+    f"Origin: {PAGE}\r\nAccess-Control-Request-Method: POST\r\n"
+    "Access-Control-Request-Headers: authorization,content-type\r\nAccess-Control-Request-Private-Network: true\r\n"
+)
+
 HANDLER = """
 def handle(data, context):
     if "raise" in str(data):
@@ -75,7 +81,7 @@ def test_torchserve_says_at_its_start_how_a_key_is_sent(tmp_path: Path) -> None:
     folder = TorchServeFolder(tmp_path)
     folder.model("m", HANDLER)
     port = free_port()
-    text = f"inference_address=http://127.0.0.1:{port}\n"
+    text = f"inference_address=http://127.0.0.1:{port}\ncors_allowed_origin={PAGE}\ncors_allowed_headers=*\n"
     with torchserve(folder, "--models", "/elsewhere/m", text=text) as server:
         server.serves("m", f"Authorization: Bearer {folder.key('inference')}\r\n")
         command = re.search(r"^\s*(curl .*/ping)$", server.said(), re.MULTILINE)
@@ -85,6 +91,10 @@ def test_torchserve_says_at_its_start_how_a_key_is_sent(tmp_path: Path) -> None:
         done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, timeout=60, check=True)
         assert "Healthy" in done.stdout
         assert "--disable-token-auth" in server.said()
+        for path in ("/predictions/m", "/models", "/nowhere"):
+            asked = server.ask("Inference", "OPTIONS", path, fields=PREFLIGHT)
+            assert (asked.status, asked.fields["access-control-allow-origin"]) == (204, PAGE)
+        assert server.predict("m").status == 400
 
 
 def test_where_torchserve_says_little_the_cause_is_in_the_log_once(tmp_path: Path) -> None:

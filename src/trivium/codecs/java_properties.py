@@ -62,7 +62,7 @@ def read(file: str, data: bytes) -> Properties:
         fault = Finding(Severity.ERROR, file, None, "", found, "a file of settings", "Move data elsewhere.")
         return Properties(file, {}, (fault,))
     entries: dict[str, PropertyEntry] = {}
-    for number, line, starts in _logical_lines(_text(data)):
+    for number, line, lines in _logical_lines(_text(data)):
         raw_key, raw_value = _split(line)
         try:
             key, value = _unescaped(raw_key), _unescaped(raw_value)
@@ -74,7 +74,7 @@ def read(file: str, data: bytes) -> Properties:
             found = f"a second value; that of line {entries[key].line} is not used"
             findings.append(Finding(Severity.NOTICE, file, number, key, found, "", "Remove one of them."))
         begins = len(line) - len(raw_value)
-        starts = tuple(len(_unescaped(line[begins:at])) if at > begins else 0 for at in starts)
+        starts = tuple(len(_unescaped(line[begins:at])) if at > begins else 0 for at in lines)
         entries[key] = PropertyEntry(value, number, starts=starts)
     return Properties(file, entries, tuple(findings))
 

@@ -29,6 +29,7 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Encoder, WireProtocol
 from trivium.types.listeners import Role
 from trivium.types.operations import List, Live, Operation
+from trivium.types.payload import Raw
 from trivium.types.protocol_context import ProtocolContext
 from trivium.types.wire import Body, Head, HttpAnswer, Target
 
@@ -108,7 +109,9 @@ class TorchServeHttp:
         content_type = head.headers.get(b"content-type", b"").decode("latin-1")
         encoder = PredictionEncoder(request_id, target, accept, content_type, self._exact)
         infer = decode_infer(head, target, body, request_id, encoder.read)
-        if not infer.payload.parts and body.data and len(self._formless) < _MOST_FORMLESS:
+        payload = infer.payload
+        is_formless = isinstance(payload, Raw) and not payload.parts and bool(body.data)
+        if is_formless and len(self._formless) < _MOST_FORMLESS:
             self._note_formless(infer.model, content_type)
         return infer, encoder
 
