@@ -55,5 +55,5 @@ class PreflightEncoder:
         self._is_private = is_private
 
     def encode(self, part: ResponsePart) -> HttpAnswer:
-        """The same whatever became of it: the server need not be ready."""
+        """Allow it, whatever became of the operation: the server need not be ready."""
         return HttpAnswer(204, _AGE + (_ALLOW_PRIVATE if self._is_private else b""), (), 0)

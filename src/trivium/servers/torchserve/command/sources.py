@@ -4,7 +4,6 @@ What is at fault in them `settings.sources` says. Pure. Source: spec sheet `torc
 environment, where the file lets it, goes before the command line, and that before the file.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -44,13 +43,8 @@ def _at_its_line(finding: Finding, file: Properties) -> Finding:
     entry = file.entries.get(finding.key) if finding.key in _JSON and finding.file == file.file else None
     if entry is None or finding.severity is not Severity.ERROR:
         return finding
-    try:
-        json.loads(entry.value)
-    except json.JSONDecodeError as error:
-        return replace(finding, line=entry.line_at(json_fault(entry.value, error)[0]))
-    except (ValueError, RecursionError):
-        return finding
-    return finding
+    at, why = json_fault(entry.value)
+    return replace(finding, line=entry.line_at(at)) if why else finding
 
 
 def _filled(

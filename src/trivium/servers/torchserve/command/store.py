@@ -7,8 +7,9 @@ starting. Source: spec sheet `torchserve`, sections 1 and 2.
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
+from trivium.codecs.path_segments import decoded
 from trivium.core.server import Server
 from trivium.fetchers.policy import read_places
 from trivium.servers.torchserve.words.allowed_urls import AllowedUrls
@@ -20,7 +21,7 @@ from trivium.servers.torchserve.words.start_models import (
     read_start_models,
 )
 from trivium.settings.sources import Sources
-from trivium.types.errors import ServeError
+from trivium.types.errors import ServeError, said_by
 from trivium.types.sources import ModelSource
 
 FETCHED = ("http", "https", "s3")
@@ -94,17 +95,7 @@ def _take_url(found: StartupList, model: StartModel, allowed: AllowedUrls) -> No
         found.failures.append((model.item, f"{why}. Add it to allowed_urls."))
         return
     if model.place[:5].lower() == "file:":
-        place = Path("/" + unquote(urlsplit(model.place).path).lstrip("/"))
-        if not allowed.patterns:
-            why = (
-                "a file is named by its path: in the model store by its name there, a folder by its whole path. "
-                f"allowed_urls=file://{place.parent}/.* lets files of that folder be named by URL."
-            )
-            found.failures.append((model.item, why))
-        elif os.path.exists(place):
-            found.models.append(StartupItem(model.item, place, ModelSource(str(place), model.name)))
-        else:
-            found.failures.append((model.item, f"there is nothing at {place}. Correct the path."))
+        _take_file(found, model, allowed)
         return
     try:
         read_places(place_of(model.place), FETCHED)
@@ -113,6 +104,25 @@ def _take_url(found: StartupList, model: StartModel, allowed: AllowedUrls) -> No
         found.failures.append((model.item, why))
         return
     found.models.append(StartupItem(model.item, None, ModelSource(model.place, model.name)))
+
+
+def _take_file(found: StartupList, model: StartModel, allowed: AllowedUrls) -> None:
+    try:
+        place = Path("/" + decoded(urlsplit(model.place).path).lstrip("/"))
+        is_there = os.path.exists(place)
+    except (ServeError, ValueError) as error:
+        found.failures.append((model.item, f"{said_by(error)} Correct the path."))
+        return
+    if not allowed.patterns:
+        why = (
+            "a file is named by its path: in the model store by its name there, a folder by its whole path. "
+            f"allowed_urls=file://{place.parent}/.* lets files of that folder be named by URL."
+        )
+        found.failures.append((model.item, why))
+    elif is_there:
+        found.models.append(StartupItem(model.item, place, ModelSource(str(place), model.name)))
+    else:
+        found.failures.append((model.item, f"there is nothing at {place}. Correct the path."))
 
 
 def place_of(url: str) -> str:

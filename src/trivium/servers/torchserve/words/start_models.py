@@ -145,19 +145,32 @@ def read_snapshot(text: str) -> ModelSnapshot:
 def _object(text: str) -> dict[str, object]:
     try:
         document = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise _unfit(f"it is no JSON: {json_fault(text, error)[1]}") from error
     except (ValueError, RecursionError) as error:
-        raise _unfit(f"it is no JSON: {error}") from error
+        raise _unfit(f"it is no JSON: {json_fault(text)[1]}") from error
     if not isinstance(document, dict):
         raise _unfit(f"it is {_shown(document)}")
     return document
 
 
-def json_fault(text: str, error: json.JSONDecodeError) -> tuple[int, str]:
+def json_fault(text: str) -> tuple[int, str]:
     """Return where a text stops being JSON, and what is wrong there: a brace that is missing or one too many by what
-    stands around it.
+    stands around it. An empty sentence: nothing is.
     """
+    at, why = _stops_at(text)
+    return _brace_fault(text) or (at, f"{why} behind {_before(text, at)}") if why else (0, "")
+
+
+def _stops_at(text: str) -> tuple[int, str]:
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return error.pos, error.msg
+    except (ValueError, RecursionError) as error:
+        return 0, str(error)
+    return 0, ""
+
+
+def _brace_fault(text: str) -> tuple[int, str] | None:
     open_at: list[int] = []
     for found in _JSON_SIGNS.finditer(text):
         sign, at = found[0], found.start()
@@ -176,7 +189,7 @@ def json_fault(text: str, error: json.JSONDecodeError) -> tuple[int, str]:
         )
         why = f"{wanted!r} is missing at its end: {_opened(text, open_at[-1])}"
         return len(text), f"{why}; a line that goes on ends in a backslash"
-    return error.pos, f"{error.msg} behind {_before(text, error.pos)}"
+    return None
 
 
 def _opened(text: str, at: int) -> str:
