@@ -99,7 +99,8 @@ def read_answer(plug: socket.socket) -> Answer:
         line, *lines = head.decode("latin-1").rstrip().split("\r\n")
         fields = {name.lower(): value.strip() for name, _, value in (text.partition(":") for text in lines)}
         body = b""
-        while rest := int(fields["content-length"]) - len(body):
+        size = 0 if line.split(" ")[1] == "204" else int(fields["content-length"])
+        while rest := size - len(body):
             body += _receive(plug, rest)
     except ConnectionError as error:
         raise AssertionError(f"an answer broke off behind {head!r}") from error

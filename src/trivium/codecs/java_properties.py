@@ -4,6 +4,7 @@ Source: the grammar of `java.util.Properties`. Knows no key, and nobody who writ
 and, where it is none, as Latin-1, which is what Java reads.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -25,6 +26,12 @@ class PropertyEntry:
     value: str
     line: int | None
     file: str = ""
+    starts: tuple[int, ...] = ()
+    """Where in the value each further line of the file begins, for one that goes on over several."""
+
+    def line_at(self, at: int) -> int | None:
+        """Return the line of the file that a place in the value stands on."""
+        return None if self.line is None else self.line + bisect_right(self.starts, at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +62,7 @@ def read(file: str, data: bytes) -> Properties:
         fault = Finding(Severity.ERROR, file, None, "", found, "a file of settings", "Move data elsewhere.")
         return Properties(file, {}, (fault,))
     entries: dict[str, PropertyEntry] = {}
-    for number, line in _logical_lines(_text(data)):
+    for number, line, lines in _logical_lines(_text(data)):
         raw_key, raw_value = _split(line)
         try:
             key, value = _unescaped(raw_key), _unescaped(raw_value)
@@ -66,7 +73,9 @@ def read(file: str, data: bytes) -> Properties:
         if key in entries:
             found = f"a second value; that of line {entries[key].line} is not used"
             findings.append(Finding(Severity.NOTICE, file, number, key, found, "", "Remove one of them."))
-        entries[key] = PropertyEntry(value, number)
+        begins = len(line) - len(raw_value)
+        starts = tuple(len(_unescaped(line[begins:at])) if at > begins else 0 for at in lines)
+        entries[key] = PropertyEntry(value, number, starts=starts)
     return Properties(file, entries, tuple(findings))
 
 
@@ -77,23 +86,29 @@ def _text(data: bytes) -> str:
         return data.decode("latin-1")
 
 
-def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines without leading blanks, joined where one ends in an odd number of backslashes; comments left out."""
+def _logical_lines(text: str) -> Iterator[tuple[int, str, list[int]]]:
+    """Lines without leading blanks, joined where one ends in an odd number of backslashes, with where each further one
+    begins; comments left out.
+    """
     parts: list[str] = []
-    start = 0
+    start = length = 0
+    starts: list[int] = []
     for number, line in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):
         line = line.lstrip(_BLANKS)
         if not parts:
             if not line or line[0] in "#!":
                 continue
-            start = number
+            start, starts, length = number, [], 0
+        else:
+            starts.append(length)
         goes_on = (len(line) - len(line.rstrip("\\"))) % 2 == 1
         parts.append(line[:-1] if goes_on else line)
+        length += len(parts[-1])
         if not goes_on:
-            yield start, "".join(parts)
+            yield start, "".join(parts), starts
             parts = []
     if parts:
-        yield start, "".join(parts)
+        yield start, "".join(parts), starts
 
 
 def _split(line: str) -> tuple[str, str]:

@@ -61,6 +61,12 @@ class HttpConfig:
     tls_certificate: str = tls_option("http", "certificate", "HTTP")
     tls_key: str = tls_option("http", "key", "HTTP")
     tls_client_authorities: str = tls_option("http", "client-authorities", "HTTP")
+    cors: str = option(
+        "--cors",
+        "",
+        "The pages that may call this server from a browser, like https://app.example, or * for all: fills the three "
+        "options --cors-allowed-*, which go before it. Empty is none.",
+    )
     cors_allowed_origin: str = option(
         "--cors-allowed-origin",
         "",

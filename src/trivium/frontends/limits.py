@@ -3,6 +3,7 @@
 Values only; who exceeds them, and what it is answered, is decided where the bytes are counted.
 """
 
+import re
 from dataclasses import dataclass
 from math import inf
 
@@ -10,6 +11,11 @@ from trivium.codecs.header_text import has_controls
 from trivium.config.listener_options import HttpConfig
 from trivium.config.options import ServerConfig
 from trivium.types.errors import Code, ServeError
+
+_METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
+_HEADERS = "*, Authorization"
+"""A star stands for all header fields but this one (the Fetch standard, 3.3.4)."""
+_ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 
 SMALL_BODY = 64 * 1024
 """Up to here a body passes through the connections' shared buffer; a declared larger one gets a lease."""
@@ -30,7 +36,8 @@ class HttpLimits:
 
     `access_log` is the path of a file to append a JSON line per request to, "-" for the standard output. With
     `record_timestamps` requests say how they came, so that they can be traced. `fields` are header lines of every
-    answer, each with its CRLF. With `says_keep_alive` an answer says that the connection stays open, to HTTP/1.1, too.
+    answer, each with its CRLF; `origin` are the pages that may read them, whose preflights are answered. With
+    `says_keep_alive` an answer says that the connection stays open, to HTTP/1.1, too.
     """
 
     connections: int = 4096
@@ -51,6 +58,7 @@ class HttpLimits:
     access_log: str | None = None
     record_timestamps: bool = False
     fields: bytes = b""
+    origin: str = ""
     says_keep_alive: bool = False
 
 
@@ -71,6 +79,7 @@ def http_limits(config: ServerConfig) -> HttpLimits:
         access_log=config.server.access_log or None,
         record_timestamps=config.tracing.has_place,
         fields=_shared(config.http),
+        origin=config.http.cors_allowed_origin or _origin(config.http.cors),
     )
 
 
@@ -79,9 +88,9 @@ def _shared(http: HttpConfig) -> bytes:
     a text that is no header's value.
     """
     allowed = {
-        "Origin": http.cors_allowed_origin,
-        "Methods": http.cors_allowed_methods,
-        "Headers": http.cors_allowed_headers,
+        "Origin": http.cors_allowed_origin or _origin(http.cors),
+        "Methods": http.cors_allowed_methods or (_METHODS if http.cors else ""),
+        "Headers": http.cors_allowed_headers or (_HEADERS if http.cors else ""),
     }
     lines = []
     for what, text in allowed.items():
@@ -92,4 +101,18 @@ def _shared(http: HttpConfig) -> bytes:
             )
         if text:
             lines.append(f"Access-Control-Allow-{what}: {text}\r\n".encode())
+    if http.cors:
+        lines.append(b"Access-Control-Expose-Headers: *\r\n")
     return b"".join(lines)
+
+
+def _origin(text: str) -> str:
+    """Return the origin of pages as browsers write it. INVALID for what is none: nothing would ever be equal to it."""
+    origin = text.strip().removesuffix("/")
+    if origin and origin != "*" and not _ORIGIN.fullmatch(origin):
+        raise ServeError(
+            Code.INVALID,
+            f"--cors {text[:80]!r} is no origin of pages. Give one, as browsers send it, like https://app.example or "
+            "http://localhost:3000; * lets the pages of all servers in.",
+        )
+    return origin.lower()

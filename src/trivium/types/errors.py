@@ -44,8 +44,12 @@ class ServeError(Exception):
     `message` is one or more full sentences for the person at the other end: what was found, where, what was expected,
     the next step. `retry_after` is in seconds, where waiting helps. `status` is the HTTP status, from 400 to 599, that
     a handler asked for, if it did; it goes before a wire's own table. `info` says the same as `message` in a form for
-    programs: a wire that has texts of its own finds them by its reason.
+    programs: a wire that has texts of its own finds them by its reason. `is_logged`: its sentence is in the log
+    already. `is_reworded`: it has the text of another server alone, and comes from the error that says why.
     """
+
+    is_logged = False
+    is_reworded = False
 
     def __init__(
         self,

@@ -359,10 +359,11 @@ def changes_something(operation: Operation) -> bool:
 
 
 class Readiness(msgspec.Struct, frozen=True, gc=False):
-    """`reason` says why not."""
+    """`reason` says why not. `is_passing`: it will be ready by itself, or is going down."""
 
     ready: bool
     reason: str = ""
+    is_passing: bool = False
 
 
 class Deferred(msgspec.Struct, frozen=True, gc=False):

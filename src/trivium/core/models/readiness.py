@@ -31,26 +31,29 @@ class ReadyAnswers:
         if not operation.model:
             sink(ResponsePart(answer=self._server()))
             return
+        is_loading = False
         try:
             loaded = self._registry.serving(operation.model, operation.version)
             why = self._registry.lacking(loaded)
         except ServeError as error:
             why = error.message
+            is_loading = error.metadata.get("state") == VersionState.LOADING.value
         checks = () if why else loaded.checks()
         if not checks:
-            sink(ResponsePart(answer=Readiness(not why, why)))
+            sink(ResponsePart(answer=Readiness(not why, why, is_loading)))
             return
         _Asked(loaded.spec.name, checks, sink, self._clock)
 
     def _server(self) -> Readiness:
         state = self._state()
         if state is not ServerState.SERVING:
-            return Readiness(False, f"The server is {state.value}.")
+            return Readiness(False, f"The server is {state.value}.", is_passing=True)
         if self._is_lenient:
             return Readiness(True)
         for row in self._registry.listing().versions:
             if row.state in (VersionState.FAILED, VersionState.LOADING):
-                return Readiness(False, f"Model '{row.model}' is {row.state.value}. {row.reason}")
+                why = f"Model '{row.model}' is {row.state.value}. {row.reason}"
+                return Readiness(False, why, is_passing=row.state is VersionState.LOADING)
         return Readiness(True)
 
 

@@ -174,6 +174,8 @@ class UnaryCall(ActiveCall):
             said = self._encoder.encode(part)
         except Exception as error:
             said = self._site.refuse(self._call, noted(error))
+        if part.error is not None:
+            self._site.note_cause(self._call, part.error, said)
         if type(said) is CostlyRpcAnswer:
             self._write_elsewhere(self._call, self._encoder, said, part)
         else:

@@ -14,6 +14,7 @@ from trivium.codecs.credentials import AUTHORIZATION
 from trivium.config.options import ServerConfig
 from trivium.core.unread_answers import UnreadAnswers
 from trivium.frontends.access_log import AnswerLog
+from trivium.frontends.causes import CauseLog
 from trivium.frontends.shares import Addresses, AddressUse, has_room
 from trivium.types import reasons
 from trivium.types.access import AccessScope
@@ -165,6 +166,7 @@ class GrpcState:
     authorizer: Authorizer = ALLOW_ALL
     fallback: RpcProtocol | None = None
     log: AnswerLog | None = None
+    causes: CauseLog = field(default_factory=CauseLog)
     addresses: Addresses = field(default_factory=Addresses)
     unread: UnreadAnswers = field(init=False)
     held_bytes: int = 0
@@ -246,6 +248,10 @@ class GrpcState:
             return metadata
         return {name: value for name, value in metadata.items() if name != AUTHORIZATION}
 
+    def note_cause(self, call: RpcCall, error: ServeError, answer: RpcAnswer) -> None:
+        """Log why a request has failed, if its answer does not say so."""
+        self.causes.ended(error, self.protocol_of(call.method).scope(call.method), answer)
+
     def refuse(self, call: RpcCall, error: Exception) -> RpcAnswer:
         """An error in the protocol's form. What is no ServeError is our own fault: logged, and INTERNAL."""
         if not isinstance(error, ServeError):
@@ -254,7 +260,9 @@ class GrpcState:
         if error.reason == reasons.NO_SERVICE:
             return RpcAnswer(code=UNIMPLEMENTED, details=error.message)
         try:
-            return self.protocol_of(call.method).refuse(call, error)
+            answer = self.protocol_of(call.method).refuse(call, error)
+            self.note_cause(call, error, answer)
+            return answer
         except Exception:
             _log.exception("refusing a call raised")
             return LAST_RESORT

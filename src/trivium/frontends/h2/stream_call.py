@@ -179,6 +179,8 @@ class Stream(ActiveCall):
             answer = encoder.encode(part)
         except Exception as error:
             answer = self._site.refuse(call, noted(error))
+        if part.error is not None:
+            self._site.note_cause(call, part.error, answer)
         if type(answer) is CostlyRpcAnswer:
             self._write_elsewhere(number, call, encoder, part, answer)
         else:

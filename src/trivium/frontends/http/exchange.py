@@ -142,6 +142,8 @@ class Exchange(Struct, eq=False):
             self.refuse(self.request.own_fault("encode"))
             self._cut(ticket, _CUT)
             return
+        if answer.status >= 400 or part.error is not None:
+            self._site.causes.answered(part, self.request.target, answer)
         if answer.status:  # else the encoder keeps the part, to write it with a later one
             self._send(answer)
         elif type(answer) is CostlyAnswer:
@@ -176,6 +178,7 @@ class Exchange(Struct, eq=False):
             self._outlet.break_off(self)
             return
         answer = refusal_of(error, self.request.protocol)
+        self._site.causes.refused(error, self.request.target, answer)
         self.request.keeps_alive &= answer is not LAST_RESORT
         self._send(answer)
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from trivium.codecs.credentials import AUTHORIZATION_HEADER, TWICE
 from trivium.frontends.held import Booking, nothing
+from trivium.frontends.http.preflight import is_preflight
 from trivium.frontends.http.state import HttpState
 from trivium.frontends.limits import SMALL_BODY
 from trivium.frontends.refusals import malformed
@@ -301,7 +302,7 @@ class Request(Struct, eq=False):
         head, site = self.head, self._site
         try:
             self.target = target = self._find_target()
-            if site.authorizer is not ALLOW_ALL:
+            if site.authorizer is not ALLOW_ALL and self.protocol is not site.preflights:
                 site.authorizer.authorize(target.scope, head)
                 self._hide_key()
             if target.scope is _MANAGE and site.pages is not None:
@@ -320,6 +321,9 @@ class Request(Struct, eq=False):
     def _find_target(self) -> Target:
         """Return what the head is about. Only who has a key hears what there is not."""
         site, head = self._site, self.head
+        if site.preflights is not None and is_preflight(head):
+            self.protocol = site.preflights
+            return site.preflights.head(head)
         try:
             self.protocol = protocol = site.protocol_of(head.path)
             return protocol.head(head)
@@ -336,6 +340,8 @@ class Request(Struct, eq=False):
 
     def is_let_in(self) -> bool:
         """Return whether the same head would be let in now: a key may have expired meanwhile, or be gone."""
+        if self.protocol is self._site.preflights:
+            return True  # a browser shows no key with it
         try:
             self._site.authorizer.authorize(self.target.scope, self._shown or self.head)
         except ServeError:

@@ -15,7 +15,9 @@ from typing import Protocol
 
 from trivium.core.unread_answers import UnreadAnswers
 from trivium.frontends.access_log import AnswerLog
+from trivium.frontends.causes import CauseLog
 from trivium.frontends.http.departures import Departure, departure_of
+from trivium.frontends.http.preflight import Preflights
 from trivium.frontends.limits import SMALL_BODY, HttpLimits
 from trivium.frontends.pages import PageRule
 from trivium.frontends.shares import Addresses, AddressUse, has_room
@@ -100,8 +102,10 @@ class HttpState:
     turns: TurnQueue = field(default_factory=TurnQueue)
     departure: Callable[[object], Departure] = departure_of
     unread: UnreadAnswers = field(init=False)
+    preflights: Preflights | None = field(init=False)  # where pages of other servers may read answers
     _by_ending: dict[str, list[tuple[str, WireProtocol]]] = field(init=False)
     _known: str = field(init=False)  # beginnings of paths, for who asks for another
+    causes: CauseLog = field(default_factory=CauseLog)
     addresses: Addresses = field(default_factory=Addresses)
     connections: set[ClientConnection] = field(default_factory=set)
     emptied: asyncio.Event = field(default_factory=asyncio.Event)
@@ -109,6 +113,7 @@ class HttpState:
 
     def __post_init__(self) -> None:
         self.unread = UnreadAnswers(self.limits.total_body_bytes)
+        self.preflights = Preflights(self.limits.origin) if self.limits.origin else None
         self._by_ending = {}
         self._known = ", ".join(f"/{segment}" for segment in sorted(self.routes))
         for prefix, protocol in self.routes.items():

@@ -26,7 +26,9 @@ TABLE = ErrorTable(
 
 def in_words(wording: Wording, text: str, retry_after: float | None = None) -> Refusal:
     """Return an error in another server's words, which is answered with that wording."""
-    return Refusal(Code.INTERNAL, text, wording, retry_after)
+    refusal = Refusal(Code.INTERNAL, text, wording, retry_after)
+    refusal.is_reworded = True
+    return refusal
 
 
 def json_answer(status: int, body: bytes) -> HttpAnswer:

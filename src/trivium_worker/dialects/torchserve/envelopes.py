@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from trivium_worker.dialects.torchserve.arrays import flattened, reshaped
+from trivium_worker.wire.values import Failure
 
 Handle = Callable[[Any, Any], Any]
 
@@ -144,8 +145,19 @@ class KServeV2Envelope(Envelope):
 def _with_shape(tensor: dict[str, Any]) -> dict[str, Any]:
     """Return an input with its data nested as its shape says; of text the first element."""
     data = tensor["data"]
+    if not isinstance(data, (list, tuple)):
+        raise Failure(
+            f"The data of the input {str(tensor.get('name'))[:80]!r} is {_kind_of(data)}, and the envelope kservev2 "
+            "takes a list of elements. Send it as a list, of one element if there is but one.",
+            status=400,
+        )
     is_text = tensor["datatype"] == "BYTES"
     return {**tensor, "data": data[0] if is_text else reshaped(data, tensor["shape"])}
+
+
+def _kind_of(data: Any) -> str:
+    kinds = {str: "a text", bool: "a truth value", dict: "an object", type(None): "null"}
+    return kinds.get(type(data), "a number")
 
 
 def _output(name: str, result: Any) -> dict[str, Any]:

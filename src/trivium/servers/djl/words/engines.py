@@ -135,6 +135,15 @@ UNDECIDED = DjlEngine("", keys=keys.EVERY, runs_handlers=True)
 """Stands for the engine of a folder that has none that is served: its other settings are judged all the same."""
 
 
+def _of_another(engine: DjlEngine, key: str) -> str:
+    """Say whose key it is, if it is one of other engines; empty else."""
+    owners = [each.name for each in ENGINES if key in each.keys and each is not engine]
+    if key in LANGUAGE_MODEL.keys and engine is not LANGUAGE_MODEL:
+        owners.append("language models")
+    runs = "is a language model" if engine.generates else f"runs on {engine.name}"
+    return f"an option of {' and '.join(owners)}; this model {runs}" if owners else ""
+
+
 def row_of(engine: DjlEngine, key: str, translates: bool = False) -> Setting:
     """Return the key's row, or that of all keys without one, which are arguments of the handler, or of the model's
     translator if it has one.
@@ -144,5 +153,5 @@ def row_of(engine: DjlEngine, key: str, translates: bool = False) -> Setting:
         is_taken = engine.runs_handlers or (translates and not key.startswith("option."))
         row = Setting(key, support=Support.PASSED_ON)
         if not is_taken:
-            row = Setting(key, support=Support.REPORTED, how=engine.unknown)
+            row = Setting(key, support=Support.REPORTED, how=_of_another(engine, key) or engine.unknown)
     return row

@@ -6,6 +6,8 @@ for a slip of the pen. Pure.
 
 from collections.abc import Iterable, Sequence
 
+from trivium.codecs.near_names import synonym
+
 OPTION = "option."
 
 LANGUAGE_MODEL_OPTIONS = frozenset(
@@ -186,6 +188,8 @@ def nearest(key: str, known: Iterable[str], settled: Iterable[str] = SHEET) -> s
     names = tuple(known)
     if key in names or key in settled or len(key) > _LONGEST:
         return ""
+    if same := synonym(key, names):
+        return same
     bare = _bare(key)
     letters = frozenset(bare)
     best, distance = "", 3

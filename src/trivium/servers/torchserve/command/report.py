@@ -7,6 +7,7 @@ from pathlib import Path
 
 from trivium.profiles import GRPC, GRPC_MANAGEMENT, HTTP, MANAGEMENT, METRICS
 from trivium.servers.torchserve.command.settings import TorchServeSettings
+from trivium.servers.torchserve.command.token_check import KEY_FILE
 from trivium.servers.torchserve.words.original import SERVER_VERSION
 
 READY_LINE = "Model server started."
@@ -44,4 +45,18 @@ def _lines(settings: TorchServeSettings, gpus: int, file: str) -> Iterator[str]:
     yield f"Limit Maximum Image Pixels: {text('limit_max_image_pixels')}"
     yield f"Allowed Urls: [{text('allowed_urls')}]"
     yield f"Enable model API: {text('enable_model_api')}"
-    yield f"Token authorization: {'off' if settings.token_seconds is None else 'on'}"
+    yield from _keys(settings)
+
+
+def _keys(settings: TorchServeSettings) -> Iterator[str]:
+    """Say whether requests need a key, how one is sent, and how the check is switched off."""
+    if settings.token_seconds is None:
+        yield "Token authorization: off"
+        return
+    file, address = Path.cwd() / KEY_FILE, settings.sources.text("inference_address")
+    read = f"import json; print(json.load(open({str(file)!r}))['inference']['key'])"
+    is_unsure = "-k " if address.startswith("https") else ""
+    yield "Token authorization: on"
+    yield f"Each request shows the key of its API, inference or management, which {file} holds. To try one, paste:"
+    yield f'  curl {is_unsure}-H "Authorization: Bearer $(python3 -c "{read}")" {address}/ping'
+    yield "Whoever comes without a key is let in after --disable-token-auth or disable_token_authorization=true."

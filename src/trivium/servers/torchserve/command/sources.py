@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from trivium.codecs.java_properties import Properties
 from trivium.servers.torchserve.command.properties_table import CONFIG, NEVER, PREFIX
+from trivium.servers.torchserve.words.start_models import json_fault
 from trivium.settings.judging import meant_by, unknown, without_effect
 from trivium.settings.sources import ENVIRONMENT, Sources
 from trivium.types.findings import Finding, Severity
@@ -17,6 +18,7 @@ from trivium.types.sources import SourceSetting
 from trivium.types.spec import Origin
 
 _VARIABLE = re.compile(r"\$\$(\w+?)\$\$")
+_JSON = ("models", "model_snapshot")
 _ALWAYS = "ts_open_inference_protocol"
 _OF_THE_COMMAND = frozenset({"TS_CONFIG_FILE", "TS_MODEL_SERVER_HOME"})
 _BY_VARIABLE = {row.variable: row.name for row in CONFIG.rows.values() if row.variable != NEVER}
@@ -30,9 +32,19 @@ def gather(
     if file is not None:
         found.findings += file.findings
         found.lay(_filled(file, environment, found.findings))
+        found.findings[:] = [_at_its_line(finding, file) for finding in found.findings]
     found.lay(flags.items())
     found.lay(_variables(found, environment))
     return found
+
+
+def _at_its_line(finding: Finding, file: Properties) -> Finding:
+    """Return what is wrong with JSON over several lines with the line that it is wrong on."""
+    entry = file.entries.get(finding.key) if finding.key in _JSON and finding.file == file.file else None
+    if entry is None or finding.severity is not Severity.ERROR:
+        return finding
+    at, why = json_fault(entry.value)
+    return replace(finding, line=entry.line_at(at)) if why else finding
 
 
 def _filled(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from trivium.codecs.path_segments import decoded
 from trivium.core.server import Server
 from trivium.fetchers.policy import read_places
 from trivium.servers.torchserve.words.allowed_urls import AllowedUrls
@@ -20,7 +21,7 @@ from trivium.servers.torchserve.words.start_models import (
     read_start_models,
 )
 from trivium.settings.sources import Sources
-from trivium.types.errors import ServeError
+from trivium.types.errors import ServeError, said_by
 from trivium.types.sources import ModelSource
 
 FETCHED = ("http", "https", "s3")
@@ -94,8 +95,7 @@ def _take_url(found: StartupList, model: StartModel, allowed: AllowedUrls) -> No
         found.failures.append((model.item, f"{why}. Add it to allowed_urls."))
         return
     if model.place[:5].lower() == "file:":
-        why = "a file is named by its path: in the model store by its name there, a folder by its whole path"
-        found.failures.append((model.item, why))
+        _take_file(found, model, allowed)
         return
     try:
         read_places(place_of(model.place), FETCHED)
@@ -106,6 +106,25 @@ def _take_url(found: StartupList, model: StartModel, allowed: AllowedUrls) -> No
     found.models.append(StartupItem(model.item, None, ModelSource(model.place, model.name)))
 
 
+def _take_file(found: StartupList, model: StartModel, allowed: AllowedUrls) -> None:
+    try:
+        place = Path("/" + decoded(urlsplit(model.place).path).lstrip("/"))
+        is_there = os.path.exists(place)
+    except (ServeError, ValueError) as error:
+        found.failures.append((model.item, f"{said_by(error)} Correct the path."))
+        return
+    if not allowed.patterns:
+        why = (
+            "a file is named by its path: in the model store by its name there, a folder by its whole path. "
+            f"allowed_urls=file://{place.parent}/.* lets files of that folder be named by URL."
+        )
+        found.failures.append((model.item, why))
+    elif is_there:
+        found.models.append(StartupItem(model.item, place, ModelSource(str(place), model.name)))
+    else:
+        found.failures.append((model.item, f"there is nothing at {place}. Correct the path."))
+
+
 def place_of(url: str) -> str:
     """Return the place of a URL alone, as an allow-list has it. Raises ValueError."""
     parts = urlsplit(url)
@@ -114,6 +133,11 @@ def place_of(url: str) -> str:
 
 def _take_path(found: StartupList, model: StartModel, store: Path) -> None:
     path = Path(model.place)
+    is_elsewhere = not os.path.exists(store / path) or (path.is_absolute() and not os.path.isdir(path))
+    if is_elsewhere and not model.leaves and path.name and os.path.exists(store / path.name):
+        path = Path(
+            path.name
+        )  # as in a registration: of a path elsewhere the last part is looked for in the store
     if model.leaves:
         why = "it leads out of the model store. Name what lies in it, or a folder by its whole path."
     elif path.is_absolute() and not os.path.isdir(path):

@@ -139,10 +139,12 @@ def refuse(error: ServeError, request_id: str, target: Target = _NOBODY, exact: 
     has_words = isinstance(error, Refusal) and error.wording.status != _TOO_LARGE
     if error.code is Code.TOO_LARGE and not has_words:
         log.warning("A request is answered with 413: %s", wire_text(error.message))
+        error.is_logged = True
         return HttpAnswer(_TOO_LARGE, b"", (), 0, reason=_PHRASES[_TOO_LARGE], closes=True)
     status, type_name, message = refusal_of(error, target, exact)
     if error.reason == reasons.NOT_HTTP and exact:
         log.warning("What is no HTTP is answered with 400: %s", wire_text(error.message))
+        error.is_logged = True
     fields = uncached_lines(request_id) + JSON + header_lines(error)
     body = indented({"code": status, "type": type_name, "message": message})
     return HttpAnswer(status, fields, (body,), len(body), reason=phrase_of(status), closes=True)
@@ -155,6 +157,7 @@ def note_refusal(error: ServeError, status: int) -> None:
     if isinstance(error, Refusal):
         message = _behind(error.wording.text, error, exact=False)
         log.warning("A request is answered with %d: %s", status, without_controls(message))
+        error.is_logged = True
 
 
 def case_of(error: ServeError) -> str:

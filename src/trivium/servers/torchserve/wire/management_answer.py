@@ -85,6 +85,7 @@ class TorchServeManagementEncoder:
 def document_of(part: ResponsePart, wish: Wish, write: Write) -> tuple[int, object]:
     """Return status and document of an answer. Raises the error that it holds, with the original's row for it."""
     if part.error is not None:
+        part.error.is_logged = True  # by `note`
         raise worded(part.error, wish)
     assert part.final, "management is answered by one part"
     assert part.answer is not None, "it holds something"
@@ -273,13 +274,23 @@ def _sequences(config: Mapping[str, Any], is_stateful: bool) -> dict[str, Any]:
 
 
 def _workers(row: VersionStatus, model: ModelDescription) -> list[dict[str, Any]]:
-    """Return the open workers and, behind them, those that are being opened, with the little that is known."""
+    """Return the open workers and, behind them, those that are being opened: of these the process and the moment of
+    their start are not known yet, and the keys are there as in the original.
+    """
     opening = row.least if row.state is VersionState.LOADING else model.opening
     highest = max((one.number for one in model.instances), default=-1)
     return [
         *map(_worker, model.instances),
         *(
-            {"id": str(_FIRST_ID + highest + each), "status": "UNLOADING", "memoryUsage": 0}
+            {
+                "id": str(_FIRST_ID + highest + each),
+                "startTime": "",
+                "status": "UNLOADING",
+                "memoryUsage": 0,
+                "pid": -1,
+                "gpu": bool(model.spec.groups) and model.spec.groups[0].device is not Device.CPU,
+                "gpuUsage": "N/A",
+            }
             for each in range(1, opening + 1)
         ),
     ]

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from trivium.settings.judging import meant_by
 from trivium.types.errors import Code, ServeError
 from trivium.types.sources import SourceSetting
 from trivium.types.spec import Origin
@@ -29,6 +30,9 @@ VERSION_KEYS = (
 
 UNUSED_KEYS = ("defaultVersion", "marName", "runtimeType", "parallelLevel", "parallelType")
 """Keys there that describe a model, or that model-config.yaml has to give."""
+
+_JSON_SIGNS = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
+_CLOSING = {"}": "{", "]": "["}
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
@@ -80,13 +84,11 @@ def read_version_rules(text: str, origin: Origin) -> VersionRules:
     notices: list[str] = []
     for name, versions in document.items():
         if not isinstance(versions, dict):
-            raise _unfit(f"{name!r} has {_shown(versions)}, and needs an object of versions")
+            raise _unfit(f"models.{name} is {_shown(versions)}, and needs an object of versions")
         for version, rules in versions.items():
             if not isinstance(rules, dict):
-                raise _unfit(
-                    f"{name!r}, version {version!r} has {_shown(rules)}, and needs an object of values"
-                )
-            found[name, version] = _settings(f"{name} {version}", rules, origin, notices)
+                raise _unfit(f"models.{name}.{version} is {_shown(rules)}, and needs an object of values")
+            found[name, version] = _settings(f"models.{name}.{version}", rules, origin, notices)
     return VersionRules(found, tuple(notices))
 
 
@@ -100,10 +102,12 @@ def _settings(
                 found[key] = SourceSetting(str(value), origin)
             else:
                 why = "no whole number from 1 on: it counts as absent"
-                notices.append(f"{what}: {key} is {_shown(value)}, {why}")
+                notices.append(f"{what}.{key} is {_shown(value)}, {why}")
         elif key not in UNUSED_KEYS:
             known = ", ".join((*VERSION_KEYS, *UNUSED_KEYS))
-            notices.append(f"{what}: {key} is no key, and has no effect; there are {known}")
+            meant = meant_by(key, VERSION_KEYS)
+            hint = f"Did you mean {meant}?" if meant else f"There are {known}"
+            notices.append(f"{what}.{key} is no key, and has no effect. {hint}")
     return found
 
 
@@ -127,13 +131,13 @@ def read_snapshot(text: str) -> ModelSnapshot:
     defaults: list[tuple[str, str]] = []
     for name, versions in models.items():
         if not isinstance(versions, dict):
-            raise _unfit(f"{name!r} has {_shown(versions)}, and needs an object of versions")
+            raise _unfit(f"models.{name} is {_shown(versions)}, and needs an object of versions")
         for version, rules in versions.items():
             if len(versions) > 1 and isinstance(rules, dict) and rules.get("defaultVersion") is True:
                 defaults.append((name, version))
             archive = rules.get("marName") if isinstance(rules, dict) else None
             if not isinstance(archive, str) or not archive:
-                raise _unfit(f"{name!r}, version {version!r} names no archive (marName)")
+                raise _unfit(f"models.{name}.{version} names no archive (marName)")
             found.append(StartModel(archive, name, archive))
     return ModelSnapshot(found, json.dumps(models), tuple(defaults))
 
@@ -142,10 +146,62 @@ def _object(text: str) -> dict[str, object]:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _unfit(f"it is no JSON: {error}") from error
+        raise _unfit(f"it is no JSON: {json_fault(text)[1]}") from error
     if not isinstance(document, dict):
         raise _unfit(f"it is {_shown(document)}")
     return document
+
+
+def json_fault(text: str) -> tuple[int, str]:
+    """Return where a text stops being JSON, and what is wrong there: a brace that is missing or one too many by what
+    stands around it. An empty sentence: nothing is.
+    """
+    at, why = _stops_at(text)
+    return _brace_fault(text) or (at, f"{why} behind {_before(text, at)}") if why else (0, "")
+
+
+def _stops_at(text: str) -> tuple[int, str]:
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return error.pos, error.msg
+    except (ValueError, RecursionError) as error:
+        return 0, str(error)
+    return 0, ""
+
+
+def _brace_fault(text: str) -> tuple[int, str] | None:
+    open_at: list[int] = []
+    for found in _JSON_SIGNS.finditer(text):
+        sign, at = found[0], found.start()
+        if sign in _CLOSING.values():
+            open_at.append(at)
+        elif sign in _CLOSING:
+            if not open_at:
+                return at, f"a {sign!r} too many behind {_before(text, at)}: nothing is open there"
+            if text[open_at[-1]] != _CLOSING[sign]:
+                wanted = next(close for close, opens in _CLOSING.items() if opens == text[open_at[-1]])
+                return at, f"{sign!r} stands where {wanted!r} is missing: {_opened(text, open_at[-1])}"
+            open_at.pop()
+    if open_at:
+        wanted = "".join(
+            next(close for close, opens in _CLOSING.items() if opens == text[at]) for at in open_at[::-1]
+        )
+        why = f"{wanted!r} is missing at its end: {_opened(text, open_at[-1])}"
+        return len(text), f"{why}; a line that goes on ends in a backslash"
+    return None
+
+
+def _opened(text: str, at: int) -> str:
+    return (
+        f"the {text[at]!r} behind {_before(text, at)} is not closed"
+        if at
+        else f"its first {text[at]!r} is not closed"
+    )
+
+
+def _before(text: str, at: int) -> str:
+    return repr(text[max(0, at - 30) : at].strip())
 
 
 def _unfit(why: str) -> ServeError:

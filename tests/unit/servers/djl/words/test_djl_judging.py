@@ -3,7 +3,7 @@
 import pytest
 
 from trivium.codecs.java_properties import read
-from trivium.servers.djl.words.engines import ENGINES, LANGUAGE_MODEL, ONNX, PYTHON, DjlEngine
+from trivium.servers.djl.words.engines import ENGINES, LANGUAGE_MODEL, ONNX, PYTHON, PYTORCH, DjlEngine
 from trivium.servers.djl.words.judging import KNOWN, MOST_COMPARED, judge
 from trivium.servers.djl.words.names import SHEET, nearest
 from trivium.servers.djl.words.settings import DjlSettings
@@ -38,6 +38,45 @@ def test_a_key_near_to_a_known_one_is_passed_on_and_named(written: str, meant: s
     assert (finding.severity, finding.line, finding.key) == (Severity.NOTICE, 2, written)
     assert finding.hint == f"Did you mean {meant}?"
     assert DjlSettings(read("f", f"{written}=1".encode())).options()[written.removeprefix("option.")] == "1"
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("option.num_ctx", "option.max_model_len"),
+        ("option.n_ctx", "option.max_model_len"),
+        ("option.max_seq_len", "option.max_model_len"),
+        ("option.tensor_parallel_size", "option.tensor_parallel_degree"),
+        ("option.hf_model_id", "option.model_id"),
+    ],
+)
+@pytest.mark.parametrize("engine", [PYTHON, LANGUAGE_MODEL])
+def test_what_others_call_otherwise_is_known_by_their_name(
+    written: str, meant: str, engine: DjlEngine
+) -> None:
+    hints = [finding.hint for finding in judged(f"{written}=1", engine)]
+    assert hints == [f"Did you mean {meant}?"]
+
+
+def _elsewhere() -> list[tuple[DjlEngine, str, str]]:
+    owners = [*(engine for engine in ENGINES if engine.engine), LANGUAGE_MODEL]
+    return [
+        (runs, key, "language models" if owner is LANGUAGE_MODEL else owner.name)
+        for runs in (PYTORCH, ONNX, LANGUAGE_MODEL)
+        for owner in owners
+        for key in owner.keys
+        if key not in runs.keys
+    ]
+
+
+@pytest.mark.parametrize(("engine", "key", "owner"), _elsewhere())
+def test_an_option_of_another_engine_is_said_to_be_that(engine: DjlEngine, key: str, owner: str) -> None:
+    (finding,) = judged(f"{key}=1", engine)
+    assert finding.severity is Severity.NOTICE
+    assert " is not served: an option of " in finding.found
+    assert owner in finding.found
+    runs = "this model is a language model" if engine is LANGUAGE_MODEL else f"runs on {engine.name}"
+    assert finding.found.endswith(runs)
 
 
 def test_a_native_engine_says_both_in_one_finding() -> None:

@@ -41,6 +41,28 @@ def test_flags_go_before_the_file_and_the_environment_before_both_where_the_file
     )
 
 
+@pytest.mark.parametrize(
+    ("lines", "line", "words"),
+    [
+        (("models={\\", ' "a": {"1.0": {"minWorkers": 1}\\', "}"), 4, "'}' is missing at its end"),
+        (("models={\\", ' "a": {"1.0": {"minWorkers": 1\\', "}"), 4, "'}}' is missing at its end"),
+        (("models={",), 2, "a line that goes on ends in a backslash"),
+        (("models={\\", ' "a": {"1.0": {"minWorkers": 1]}\\', "}"), 3, "']' stands where '}' is missing"),
+        (("models={\\", ' "a": {"1.0": {}}\\', "}}\\", "}"), 4, "a '}' too many"),
+        (("models={\\", ' "a": {"1.0": {}}\\', ' "b": {}}'), 4, "Expecting ',' delimiter"),
+        (("models={\\", r' "a": {"1.0": {"x": "}\\" ] {"}},}'), 3, "property name"),
+        (('model_snapshot={"models": {\\', ' "a": 1}'), 3, "'}' is missing at its end"),
+    ],
+)
+def test_json_over_several_lines_is_told_by_its_line_and_brace(
+    lines: tuple[str, ...], line: int, words: str
+) -> None:
+    text = "# ours\n" + "\n".join(lines) + "\n"
+    (fault,) = gather(read("config.properties", text.encode()), {}, {}).faults
+    assert (fault.file, fault.line, fault.key) == ("config.properties", line, lines[0].partition("=")[0])
+    assert words in fault.found
+
+
 def test_a_variable_that_is_not_read_is_named_with_the_line_that_has_it_read() -> None:
     finding = only(gathered("", TS_JOB_QUEUE_SIZE="5"))
     assert (finding.severity, finding.key) == (Severity.NOTICE, "TS_JOB_QUEUE_SIZE")

@@ -119,7 +119,16 @@ def test_rules_of_models(tmp_path: Path) -> None:
     assert rules.sequence_names == SequenceNames()
     assert (rules.answer_bytes, rules.unregister_seconds) == (6553500, 120.0)
     (notice,) = found.notices
-    assert "m 1.0: batchSize is 0" in notice
+    assert "models.m.1.0.batchSize is 0" in notice
+
+
+def test_a_key_of_a_version_is_named_whole_and_the_one_that_is_meant(tmp_path: Path) -> None:
+    text = 'models={"llama": {"1.0": {"maxBatchdelay": 50, "maxBatchDelay": "5", "colour": 1}}}'
+    misspelt, wrong, unknown = settled(text, tmp_path).notices
+    assert "models.llama.1.0.maxBatchdelay is no key" in misspelt
+    assert "Did you mean maxBatchDelay?" in misspelt
+    assert 'models.llama.1.0.maxBatchDelay is "5"' in wrong
+    assert "There are minWorkers, " in unknown
 
 
 @pytest.mark.parametrize(
@@ -242,6 +251,28 @@ def test_what_cannot_be_had_is_told_and_the_others_load(store: Path, item: str, 
     assert failure[0] == item
     assert words in failure[1]
     assert [one.item for one in startup.models] == ["a.mar"]
+
+
+@pytest.mark.parametrize(
+    ("item", "text"),
+    [
+        ("x={store}/a.mar", ""),
+        ("x=/elsewhere/a.mar", ""),
+        ("x=elsewhere/a.mar", ""),
+        ("x=file://{store}/a.mar", "allowed_urls=file://.*\n"),
+        ("x=file:///{store}/a%2Emar", "allowed_urls=https?://.*,file://{store}/.*,file:///.*\n"),
+    ],
+)
+def test_what_may_be_registered_may_be_started_with(store: Path, item: str, text: str) -> None:
+    startup = settled(f"{text}load_models={item}".replace("{store}", str(store)), store).startup
+    assert startup.failures == []
+    (model,) = startup.models
+    assert (model.path, model.source.name) == (store / "a.mar", "x")
+
+
+def test_a_file_that_a_url_names_and_is_not_there_is_told(store: Path) -> None:
+    text = f"allowed_urls=file://.*\nload_models=file://{store}/none.mar"
+    assert settled(text, store).startup.failures[0][1].startswith(f"there is nothing at {store}/none.mar")
 
 
 def test_a_url_that_no_pattern_allows_is_told(store: Path) -> None:

@@ -55,6 +55,26 @@ def document(answer):
     return json.loads(b"".join(answer.buffers))
 
 
+@pytest.mark.parametrize(
+    ("kind", "body", "lines_logged"),
+    [
+        (b"application/x-www-form-urlencoded", b'{"data": [1]}', 1),
+        (b"application/x-www-form-urlencoded; charset=utf-8", b"plain", 1),
+        (b"application/x-www-form-urlencoded", b"a=1", 0),
+        (b"application/x-www-form-urlencoded", b"", 0),
+        (b"application/json", b'{"data": [1]}', 0),
+        (b"", b'{"data": [1]}', 0),
+    ],
+)
+def test_a_form_without_fields_is_told_in_the_log_once_for_a_model(kind, body, lines_logged, caplog):
+    wire = protocol()
+    for path in ("/predictions/m", "/predictions/m", "/explanations/n"):
+        ask("POST", path, body, {b"content-type": kind}, wire=wire)
+    found = [record.getMessage() for record in caplog.records]
+    assert len(found) == 2 * lines_logged
+    assert all("no field of a form" in line and "Content-Type: application/json" in line for line in found)
+
+
 # -- requests ----------------------------------------------------------------------------------------------
 
 

@@ -449,6 +449,13 @@ def test_workers_that_are_being_opened_are_not_ready() -> None:
     (found,) = answered("GET", "/models/m", answer)[1]
     assert [each["status"] for each in found["workers"]] == ["READY", "UNLOADING"]
     assert len({each["id"] for each in found["workers"]}) == 2
+    is_open, opens = found["workers"]
+    assert (
+        set(opens) == {"id", "startTime", "status", "memoryUsage", "pid", "gpu", "gpuUsage"} >= set(is_open)
+    )
+    assert {key: type(value) for key, value in opens.items() if key in is_open} == {
+        key: type(value) for key, value in is_open.items()
+    }
 
 
 @pytest.mark.parametrize(

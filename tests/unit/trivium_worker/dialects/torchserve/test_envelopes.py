@@ -110,6 +110,19 @@ def test_kservev2_answers_outputs_under_the_names_of_the_inputs(stage: TorchServ
         assert documents(outcomes)[0]["id"] == "ours"
 
 
+@pytest.mark.parametrize("data", ["abc", 1, 1.5, True, None, {"a": 1}])
+@pytest.mark.parametrize("datatype", ["BYTES", "FP32"])
+def test_kservev2_refuses_data_that_is_no_list(
+    stage: TorchServeChildHarness, data: Any, datatype: str
+) -> None:
+    harness = EnvelopeHarness(stage, "kservev2")
+    seen, outcomes = harness.run({"inputs": [tensor(data, [1], datatype, name="pixels")]})
+    ((code, message, status),) = failures(outcomes)
+    assert (seen, code, status) == (None, "model failed", 400)
+    assert "The data of the input 'pixels' is " in message
+    assert "takes a list of elements" in message
+
+
 @pytest.mark.parametrize(
     ("envelope", "document", "gives"),
     [
