@@ -367,9 +367,7 @@ class ServedModel:
         now, rows = self._clock.now(), 0
         answer, rules = self._responses.answer, self._adapter.answers
         done: list[Item] = []
-        assert len(items) == len(run.outcomes), (
-            "an execution ended with another number of outcomes than of items"
-        )
+        assert len(items) == len(run.outcomes), "an execution ended with fewer or more outcomes than items"
         for item, outcome in zip(items, run.outcomes):  # noqa: B905 - a keyword's argument is dear
             operation = item.operation
             rows += item.rows
@@ -377,11 +375,7 @@ class ServedModel:
                 self._counters.wasted += 1
             elif type(outcome) is not Tensors and isinstance(outcome, ServeError):
                 self._responses.end(item, outcome)
-            elif (
-                rules is not None
-                and type(outcome) is Tensors
-                and (fault := rules.fault(outcome, item.rows)) is not None
-            ):
+            elif rules and type(outcome) is Tensors and (fault := rules.fault(outcome, item.rows)):
                 self._responses.end(item, fault)
             elif self._responses.answer_raw(item, outcome) if type(outcome) is Raw else answer(item, outcome):
                 done.append(item)
