@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from trivium.codecs.near_names import near
 from trivium.codecs.visible_text import visible
 from trivium.types.errors import ServeError, frameless
 
@@ -57,9 +58,11 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """None for an unknown name; click then says so."""
+        """Raise UsageError, with the nearest name, for an unknown one."""
         if cmd_name not in COMMANDS:
-            return None
+            meant = near(cmd_name, COMMANDS)
+            hint = f"Did you mean {meant}?" if meant else f"There are: {', '.join(COMMANDS)}."
+            raise click.UsageError(f"No such command {cmd_name!r}. {hint}", ctx)
         command = import_module(COMMANDS[cmd_name].module).command
         assert isinstance(command, click.Command)
         return command

@@ -6,7 +6,7 @@ Part of `options`, which says how an option is read.
 from dataclasses import dataclass
 from typing import Any
 
-from trivium.settings.option import ANY, INT, LONG, option
+from trivium.settings.option import ANY, INT, LONG, option, size_option
 
 _TLS = {
     "certificate": "PEM file with the certificate chain; with --{}-tls-key {} is served over TLS alone. "
@@ -31,7 +31,7 @@ class HttpConfig:
     reuse_http_port: bool = option(
         "--reuse-http-port", False, "Share the HTTP port with other servers that do so, too."
     )
-    max_header_bytes: int = option("--max-header-bytes", 32 * 2**10, "Largest request head.", (1, ANY))
+    max_header_bytes: int = size_option("--max-header-bytes", 32 * 2**10, "Largest request head.", (1, ANY))
     idle_timeout: float = option(
         "--idle-timeout", 75.0, "Seconds before a connection without a request is closed."
     )
@@ -55,8 +55,11 @@ class HttpConfig:
         "Seconds in which the answer to a client that has closed its sending side has to begin, else its request is "
         "cancelled; 0: never.",
     )
-    slowest_rate: int = option(
-        "--slowest-rate", 16 * 2**10, "Bytes per second below which a client is too slow.", (1, ANY)
+    slowest_rate: int = size_option(
+        "--slowest-rate",
+        16 * 2**10,
+        "Bytes per second below which a client is too slow.",
+        (1, ANY),
     )
     tls_certificate: str = tls_option("http", "certificate", "HTTP")
     tls_key: str = tls_option("http", "key", "HTTP")
@@ -66,6 +69,7 @@ class HttpConfig:
         "",
         "The pages that may call this server from a browser, like https://app.example, or * for all: fills the three "
         "options --cors-allowed-*, which go before it. Empty is none.",
+        is_common=True,
     )
     cors_allowed_origin: str = option(
         "--cors-allowed-origin",
@@ -90,7 +94,7 @@ class GrpcConfig:
     """The gRPC front end: its address, TLS, keep-alive and limits."""
 
     port: int = option("--grpc-port", 8001, "Port for gRPC; 0 takes a free one.", (0, 65535), is_common=True)
-    no_grpc: bool = option("--no-grpc", False, "Do not serve gRPC.")
+    no_grpc: bool = option("--no-grpc", False, "Do not serve gRPC.", is_common=True)
     host: str = option("--grpc-host", "", "Address to listen on for gRPC, where it is not that of --host.")
     reuse_grpc_port: bool = option(
         "--reuse-grpc-port", False, "Share the gRPC port with other servers that do so, too."
@@ -148,7 +152,7 @@ class GrpcConfig:
     compression: str = option(
         "--grpc-compression", "none", "How gRPC responses are packed.", choices=("none", "gzip", "deflate")
     )
-    message_bytes: int = option(
+    message_bytes: int = size_option(
         "--grpc-message-bytes",
         0,
         "Largest gRPC message, where it is not --max-body-bytes; 0 if it is.",

@@ -8,7 +8,7 @@ group's own prefix. Must not know where values come from: that is `loading`.
 from dataclasses import dataclass, field
 
 from trivium.config.listener_options import GrpcConfig, HttpConfig, ManagementConfig, tls_option
-from trivium.settings.option import ANY, INT, LONG, option
+from trivium.settings.option import ANY, INT, LONG, option, size_option
 from trivium.types.by_type import ByType
 from trivium.types.listeners import is_loopback
 
@@ -42,13 +42,19 @@ class GeneralConfig:
         "--access-log",
         "",
         "File for a JSON line per request or gRPC call; '-' is standard output; empty is none.",
+        is_common=True,
     )
     name: str = option("--server-name", "", "Name in the v2 protocol's metadata; the profile's own if empty.")
     max_connections: int = option(
         "--max-connections", 4096, "Open connections, and gRPC calls, before new ones are refused.", (1, ANY)
     )
-    max_body_bytes: int = option("--max-body-bytes", 256 * 2**20, "Largest request body, or gRPC message.")
-    max_buffered_bytes: int = option(
+    max_body_bytes: int = size_option(
+        "--max-body-bytes",
+        256 * 2**20,
+        "Largest request body, or gRPC message.",
+        is_common=True,
+    )
+    max_buffered_bytes: int = size_option(
         "--max-buffered-bytes",
         2 * 2**30,
         "Request bodies held at once, over all connections, and as much again over gRPC.",
@@ -57,6 +63,7 @@ class GeneralConfig:
         "--drain-timeout",
         25.0,
         "Seconds in which everything is to be finished and closed after SIGTERM; 5 s later the process is gone.",
+        is_common=True,
     )
 
 
@@ -69,6 +76,7 @@ class MetricsConfig:
         -1,
         "Port for metrics alone; 0 takes a free one, -1 has none: then they are at /metrics.",
         (-1, 65535),
+        is_common=True,
     )
     no_metrics: bool = option("--no-metrics", False, "Do not serve metrics.")
     host: str = option(
@@ -146,6 +154,7 @@ class ModelsConfig:
         "explicit",
         "Who changes what is served: clients (explicit), the folders as they change (poll), nobody (none).",
         choices=("explicit", "poll", "none"),
+        is_common=True,
     )
     poll_seconds: float = option(
         "--poll-seconds", 15.0, "Seconds between two looks at the folders, with poll.", (0.01, ANY)
@@ -180,14 +189,17 @@ class ModelsConfig:
         "",
         "Places that models may be fetched from, with commas between: scheme://host[:port]/prefix, with http, https or "
         "s3. A host that is not public is reached only by its address, named here.",
+        is_common=True,
     )
-    fetch_bytes: int = option(
+    fetch_bytes: int = size_option(
         "--fetch-bytes", 2 * 2**30, "Bytes that are fetched for one model at most.", (1, ANY)
     )
     fetch_seconds: float = option(
         "--fetch-seconds", 600.0, "Seconds in which a model must have been fetched.", (0.1, LONG)
     )
-    load_threads: int = option("--load-threads", 4, "Models that are opened at the same time.", (1, 1024))
+    load_threads: int = option(
+        "--load-threads", 4, "Models that are opened at the same time.", (1, 1024), is_common=True
+    )
     load_retries: int = option(
         "--load-retries", 0, "How often loading a version is tried again after it failed.", (0, 1000)
     )
@@ -199,7 +211,11 @@ class ModelsConfig:
         choices=("none", "start", "all"),
     )
     queue_items: int = option(
-        "--queue-items", 1000, "Requests that may wait per model before new ones are refused.", (1, ANY)
+        "--queue-items",
+        1000,
+        "Requests that may wait per model before new ones are refused.",
+        (1, ANY),
+        is_common=True,
     )
     deferred_answers: int = option(
         "--deferred-answers",
@@ -207,24 +223,24 @@ class ModelsConfig:
         "Answers that are kept until they are fetched; more drop the oldest of the client that has most.",
         (1, ANY),
     )
-    deferred_bytes: int = option(
+    deferred_bytes: int = size_option(
         "--deferred-bytes", 256 * 2**20, "Bytes that such answers may take together.", (1, ANY)
     )
     deferred_seconds: float = option(
         "--deferred-seconds", 3600.0, "Seconds for which such an answer is kept.", (0.001, LONG)
     )
-    unread_memory: int = option(
+    unread_memory: int = size_option(
         "--unread-memory",
         64 * 2**20,
         "Bytes of streamed answers that are kept in memory for clients that read slower than others can wait.",
         (1, ANY),
     )
-    unread_disk: int = option(
+    unread_disk: int = size_option(
         "--unread-disk",
         2**30,
         "Further bytes of them that are kept in temporary files; one answer has a quarter of both at most.",
     )
-    cache_bytes: int = option(
+    cache_bytes: int = size_option(
         "--cache-bytes",
         0,
         "Bytes of answers that are kept and given again, for models that ask for it; 0 for none.",
@@ -240,19 +256,21 @@ class WorkersConfig:
         300.0,
         "Seconds that a run of a model may take that sets no bound of its own; 0 for any time.",
         (0, LONG),
+        is_common=True,
     )
     items: int = option(
         "--worker-items", 0, "Requests after which a worker process is replaced; 0 for never."
     )
-    growth: int = option(
+    growth: int = size_option(
         "--worker-growth",
         0,
         "Bytes by which a worker process may grow before it is replaced; 0 for any growth.",
     )
-    memory: int = option(
+    memory: int = size_option(
         "--worker-memory",
         0,
         "Bytes of resident memory beyond which a worker process is killed and replaced; 0 for any.",
+        is_common=True,
     )
     processors: int = option(
         "--worker-processors", 0, "Processors that each worker process may use; 0 for all of them.", (0, 4096)

@@ -108,7 +108,9 @@ def says(told: bytes, sentence: str) -> bool:
     if not sentence:
         return True
     text = wire_text(sentence)[:_SHOWN]
-    forms = (text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1], " ".join(text.split()))
+    if text.encode() in told:
+        return True
+    forms = (json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1], " ".join(text.split()))
     return any(form.encode() in told for form in forms)
 
 

@@ -15,6 +15,9 @@ from trivium.types.listeners import BindAddress
 LARGEST = 2**31 - 1
 _WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 _DIGITS = re.compile(r"[0-9]{1,10}")
+_SIZE = re.compile(r"([0-9]{1,12}) ?([KMGT])(?:i?B)?", re.IGNORECASE)
+_TIME = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?) ?(ms|[smhd])", re.IGNORECASE)
+_SECONDS_OF: Mapping[str, float] = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _TRUTH: Mapping[str, bool] = {"true": True, "false": False}
 
 
@@ -144,6 +147,35 @@ class Number(Kind):
         if not self.least <= number <= self.most:  # never so for NaN
             raise ValueError
         return number
+
+
+@dataclass(frozen=True, slots=True)
+class Size(Whole):
+    """Takes a number of bytes within two bounds, also with a unit: K, M, G and T are powers of 1024."""
+
+    @property
+    def expected(self) -> str:
+        """Return what a value may be, for a sentence."""
+        return f"{super(Size, self).expected}, or with a unit like 64M or 1G"
+
+    def _read(self, text: str) -> int | str:
+        parts = _SIZE.fullmatch(text.strip())
+        if parts is None:
+            return Whole._read(self, text)
+        return Whole._read(self, str(int(parts[1]) * 1024 ** ("KMGT".index(parts[2].upper()) + 1)))
+
+
+@dataclass(frozen=True, slots=True)
+class Seconds(Number):
+    """Takes a time in seconds within two bounds, also with a unit: ms, s, m, h or d."""
+
+    template = "a number from {0.least} to {0.most}, or with a unit like 250ms or 5m"
+
+    def _read(self, text: str) -> float:
+        parts = _TIME.fullmatch(text.strip())
+        if parts is None:
+            return Number._read(self, text)
+        return Number._read(self, str(float(parts[1]) * _SECONDS_OF[parts[2].lower()]))
 
 
 @dataclass(frozen=True, slots=True)

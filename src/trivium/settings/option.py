@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from trivium.settings.kinds import DIGIT_SWITCH, TEXT, Kind, Number, OneOf, Whole
+from trivium.settings.kinds import DIGIT_SWITCH, TEXT, Kind, OneOf, Seconds, Size, Whole
 from trivium.settings.setting import Setting
 
 PREFIX = "TRIVIUM_"
@@ -54,15 +54,28 @@ def option(
     choices: tuple[str, ...] = (),
     is_common: bool = False,
 ) -> Any:
-    """Make a field of a group. With `is_common` the help shows it at its top, among what most people need."""
-    name = flag.removeprefix("--").replace("-", "_")
+    """Make a field of a group. With `is_common` the help shows it at its top, among what most people need. A number
+    with a fraction is a time in seconds.
+    """
     kind = OneOf(choices) if choices else _kind(type(default), *within)
+    return _field(flag, kind, default, help, is_common)
+
+
+def size_option(
+    flag: str, default: int, help: str, within: tuple[int, int] = (0, ANY), is_common: bool = False
+) -> Any:
+    """Make a field of a group that is a number of bytes, which may have a unit."""
+    return _field(flag, Size(*within), default, help, is_common)
+
+
+def _field(flag: str, kind: Kind, default: Any, help: str, is_common: bool) -> Any:
+    name = flag.removeprefix("--").replace("-", "_")
     made = Option(name, kind, default, help, variable=PREFIX + name.upper(), is_common=is_common)
     return field(default=default, metadata={"option": made})
 
 
 def _kind(of: type, least: Any, most: Any) -> Kind:
-    kinds = {bool: DIGIT_SWITCH, int: Whole(least, most), float: Number(least, most)}
+    kinds = {bool: DIGIT_SWITCH, int: Whole(least, most), float: Seconds(least, most)}
     return kinds.get(of, TEXT)
 
 

@@ -57,7 +57,8 @@ def test_no_name_of_an_option_is_a_group():
 
 def test_what_most_people_need_is_common():
     common = {option.flag for option in SCHEMA.options.values() if option.is_common}
-    assert common == {"--http-port", "--grpc-port", "--host", "--open", "--keys", "--profile", "--log-level"}
+    assert {"--http-port", "--grpc-port", "--host", "--open", "--keys", "--profile", "--log-level"} < common
+    assert len(common) <= 20
 
 
 def test_names():
