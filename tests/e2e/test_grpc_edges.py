@@ -156,7 +156,7 @@ def test_going_down_finishes_what_is_in_work(tmp_path: Path) -> None:
             for stream in (idle, talk):
                 assert stream.hear().status() == "StatusCode.UNAVAILABLE"
         assert server.wait() == 0
-        assert "0 cut off" in server.said()
+        assert "none cut off" in server.said()
         idle.close()
 
 
@@ -172,7 +172,7 @@ def test_what_takes_too_long_is_cut_off_and_named(tmp_path: Path) -> None:
                 asked.result(120)
             assert server.wait() == 1
     assert "cut off: gRPC /inference.GRPCInferenceService/ModelInfer from ipv4:127.0.0.1" in server.said()
-    assert "Stopped. 0 requests finished, 1 cut off." in server.said()
+    assert "Stopped: 0 requests answered, 1 cut off." in server.said()
 
 
 def test_the_access_log_has_calls_too(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The screen of a server: a progress line while models load, then a table."""
 
+import time
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -20,7 +21,7 @@ class Progress:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._loading: dict[tuple[str, str], None] = {}
+        self._loading: dict[tuple[str, str], float] = {}  # since when, in seconds of the monotonic clock
         self._status = Status("reading models", console=console)
         self._is_over = False
 
@@ -38,17 +39,18 @@ class Progress:
             return
         key = (status.model, status.version)
         if status.state is VersionState.LOADING:
-            self._loading[key] = None
+            self._loading[key] = time.monotonic()
         else:
-            self._loading.pop(key, None)
-            self._console.print(_line(status), soft_wrap=True)
+            since = self._loading.pop(key, None)
+            took = "" if since is None else f" ({time.monotonic() - since:.1f} s)"
+            self._console.print(_line(status, took), soft_wrap=True)
         names = ", ".join(f"{model} {version}" for model, version in self._loading)
         self._status.update(Text(visible(f"loading {names}") if names else ""))
 
 
-def _line(status: VersionStatus) -> Text:
+def _line(status: VersionStatus, took: str) -> Text:
     name = f"{status.model} version {status.version}" if status.version else status.model
-    text = Text.assemble(f"{name}: ", (status.state.value, _COLOURS.get(status.state, "")))
+    text = Text.assemble(f"{name}: ", (status.state.value, _COLOURS.get(status.state, "")), took)
     return text.append(f" - {status.reason}") if status.reason else text
 
 

@@ -16,6 +16,7 @@ from trivium.cli.example_requests import print_requests
 from trivium.cli.foreign_configuration import reader_of
 from trivium.cli.options import PATHS, ServerCommand, configure, server_options
 from trivium.cli.screen import Progress, table_of_models
+from trivium.codecs.visible_text import visible
 from trivium.commands import life
 from trivium.commands.life import (
     FatalFailure,
@@ -33,6 +34,9 @@ from trivium.core.server import Server
 from trivium.types.errors import ServeError
 from trivium.types.sources import Place
 from trivium.types.spec import ModelSpec
+
+_NAMED = 5
+"""Places that the first line names."""
 
 Greet = Callable[[Console, str, Sequence[ModelSpec]], None]
 
@@ -82,7 +86,9 @@ def record(
 
     return Life(
         parts=ServerParts(catalogue=CATALOGUE, config=config),
-        words=LifeWords(loaded=_loaded, stopping=_stopping, cut_off=_cut_off, stopped=_stopped),
+        words=LifeWords(
+            opening=_opening(paths), loaded=_loaded, stopping=_stopping, cut_off=_cut_off, stopped=_stopped
+        ),
         say=lambda line: console.print(line, markup=False, soft_wrap=isinstance(line, Text)),
         add=lambda server: app.add_all(server, paths),
         listens=ListenMoment.ADDED,
@@ -90,6 +96,12 @@ def record(
         progress=progress,
         up=up,
     )
+
+
+def _opening(paths: Sequence[Place]) -> Iterator[Text]:
+    """Say what is being read, since that may take a while."""
+    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    yield Text(f"Reading {', '.join(visible(str(path)) for path in paths[:_NAMED])}{more} ...")
 
 
 def _loaded(report: StartReport) -> Iterator[RenderableType]:
@@ -113,4 +125,5 @@ def _cut_off(what: str) -> Iterator[Text]:
 
 
 def _stopped(report: StopReport) -> Iterator[Text]:
-    yield Text(f"Stopped. {report.finished} requests finished, {report.unfinished} cut off.")
+    answered = "1 request" if report.finished == 1 else f"{report.finished} requests"
+    yield Text(f"Stopped: {answered} answered, {report.unfinished or 'none'} cut off.")

@@ -433,7 +433,7 @@ def test_what_raises_while_it_loads_ends_it(name: str, tmp_path: Path) -> None:
                 "Stopping: no new connections; requests in work have 30 s to finish.",
                 "cut off: POST /x",
                 "cut off: worker 1",
-                "Stopped. 3 requests finished, 1 cut off.",
+                "Stopped: 3 requests answered, 1 cut off.",
             ],
         ),
         (
