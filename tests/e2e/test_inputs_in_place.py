@@ -27,7 +27,7 @@ class TritonPythonModel:
         is_copy = x.base.__class__ is bytearray
         said = np.array([[address % 64, is_copy, x.mean(), x.flags.writeable]], "<f4")
         x[:] = 77  # for whoever gets the same memory next
-        return said
+        return np.repeat(said, len(x), axis=0)
 """
 ROWS, WIDTH = 9_000, 4
 
@@ -72,4 +72,4 @@ def test_over_grpc_from_the_copy_that_was_made_there(server: ServerProcess):
             x = grpc.InferInput("x", [ROWS, WIDTH], "FP32")
             x.set_data_from_numpy(np.full((ROWS, WIDTH), value, "<f4"))
             said = client.infer("m", [x]).as_numpy("y")
-            assert said.tolist() == [[0, 0, value, 1]]
+            assert (said == [0, 0, value, 1]).all()

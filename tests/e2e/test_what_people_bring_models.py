@@ -357,11 +357,8 @@ class TritonPythonModel:
             x = pb_utils.get_input_tensor_by_name(request, "x").as_numpy()
             kind = int(x.flat[0])
             y = {0: x * 2, 1: x.astype("f8"), 2: x[:1].repeat(3, 0), 3: x[0]}.get(kind)
-            try:
-                tensor = pb_utils.Tensor("y", x.astype("c8") if y is None else y)
-                answers.append(pb_utils.InferenceResponse([tensor]))
-            except pb_utils.TritonModelException as error:
-                answers.append(pb_utils.InferenceResponse([], pb_utils.TritonError(str(error))))
+            tensor = pb_utils.Tensor("y", x.astype("c8") if y is None else y)
+            answers.append(pb_utils.InferenceResponse([tensor]))
         return answers
 """
 DECLARED = """backend: "python" max_batch_size: 8 dynamic_batching { }
@@ -382,7 +379,7 @@ def write_answering(root: Path) -> Path:
 
 
 def test_what_a_python_model_answers_is_held_against_what_is_declared(tmp_path):
-    with serve(tmp_path / "log", write_answering(tmp_path)) as server:
+    with serve(tmp_path / "log", write_answering(tmp_path), models_raise=True) as server:
         with http_client.InferenceServerClient(server.address, concurrency=8) as client:
             inputs = {kind: inputs_of(http_client, x=np.full((1, 2), kind, np.float32)) for kind in range(5)}
             asked = [client.async_infer("m", inputs[i % 2]) for i in range(8)]

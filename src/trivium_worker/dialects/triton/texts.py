@@ -32,7 +32,7 @@ def _text(error: BaseException) -> str:
     """The text. A Failure speaks for itself."""
     if isinstance(error, Failure):
         return error.message
-    text = f"{type(error).__name__}: {error}"
+    text = " ".join((f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())))
     frames = []
     trace: Any = error.__traceback__
     while trace is not None:

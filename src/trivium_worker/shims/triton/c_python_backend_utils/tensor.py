@@ -155,8 +155,12 @@ def _usual(name: str, array: Any) -> tuple[str, Any]:
     native = array.dtype.newbyteorder("<")
     datatype = _DATATYPES.get(native)
     if datatype is None:
+        error: Any = TritonModelException("NumPy dtype is not supported.")
         found = f"The tensor '{name}' has the dtype {array.dtype}, for which there is no datatype"
-        raise TritonModelException(f"NumPy dtype is not supported. {found}: convert it with astype.")
+        error.__notes__ = [
+            f"{found}: convert it with astype."
+        ]  # what a handler catches has the original's text
+        raise error
     return datatype, array.astype(native)
 
 

@@ -62,8 +62,10 @@ def test_unusual_arrays(module: Any) -> None:
     assert module.Tensor("x", np.array([1, 2], ">i4")).on_wire().data == np.array([1, 2], "<i4").tobytes()
     assert module.Tensor("x", np.array([b"ab", b"c"])).on_wire().elements() == [b"ab", b"c"]
     for array in (np.array(["text"]), np.zeros(1, "c8"), np.array(["2020"], "M8[s]")):
-        with pytest.raises(Exception, match=r"NumPy dtype is not supported\."):
+        with pytest.raises(Exception, match=r"NumPy dtype is not supported\.") as caught:
             module.Tensor("x", array)
+        assert str(caught.value) == "NumPy dtype is not supported."
+        assert f"'x' has the dtype {array.dtype}" in caught.value.__notes__[0]
     for arguments in ((3, np.zeros(1)), ("x", [1.0])):
         with pytest.raises(TypeError, match=r"expected \(str, numpy.ndarray\)"):
             module.Tensor(*arguments)
