@@ -155,13 +155,18 @@ def _usual(name: str, array: Any) -> tuple[str, Any]:
     native = array.dtype.newbyteorder("<")
     datatype = _DATATYPES.get(native)
     if datatype is None:
-        error: Any = TritonModelException("NumPy dtype is not supported.")
-        found = f"The tensor '{name}' has the dtype {array.dtype}, for which there is no datatype"
-        error.__notes__ = [
-            f"{found}: convert it with astype."
-        ]  # what a handler catches has the original's text
-        raise error
+        raise _unsupported(name, array)
     return datatype, array.astype(native)
+
+
+def _unsupported(name: str, array: Any) -> TritonModelException:
+    """Return the error of a dtype without a datatype: a handler that catches it finds the original's text, the log and
+    the answer of one that does not say more.
+    """
+    found = f"The tensor '{name}' has the dtype {array.dtype}, for which there is no datatype"
+    error = TritonModelException("NumPy dtype is not supported.")
+    error.__notes__ = [f"{found}: convert it with astype."]
+    return error
 
 
 def _own_array(wire: WireTensor, dtype: Any) -> Any:
