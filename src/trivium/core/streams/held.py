@@ -244,7 +244,7 @@ def _too_slow(stream: HeldStream, why: str) -> ServeError:
         Code.TOO_LARGE,
         f"{_about(stream)} was ended: its reader has left {left} bytes of it unread while other requests wait for the "
         f"model, and {why}. Read faster, ask for less at a time, or let the server keep more (--unread-disk).",
-        info=ErrorInfo.of(reasons.UNREAD, model=stream.item.operation.model),
+        info=ErrorInfo.of(reasons.UNREAD, model=stream.item.operation.model, left=left),
     )
 
 
