@@ -18,6 +18,7 @@ from trivium.server_record import ServerRecord
 from trivium.types.datatype import DataType
 from trivium.types.spec import ModelSpec, TensorSpec, TranslatorSpec
 
+_MOST_BYTES = 16 * 2**20
 LONGEST_DATA = 256
 """Elements of an example request; a model that takes more gets none with data of its own."""
 
@@ -81,10 +82,12 @@ def _chat(spec: ModelSpec, url: str) -> str:
 def _has_template(folder: Path, entry: str) -> bool:
     if entry.endswith(".gguf") or (folder / "chat_template.jinja").is_file():
         return True
+    file = folder / "tokenizer_config.json"
     try:
-        return "chat_template" in json.loads((folder / "tokenizer_config.json").read_bytes())
+        told = json.loads(file.read_bytes()) if file.stat().st_size <= _MOST_BYTES else None
     except (OSError, ValueError, RecursionError):
         return False
+    return isinstance(told, dict) and "chat_template" in told
 
 
 def _generate(route: str) -> str:

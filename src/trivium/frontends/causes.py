@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from trivium.codecs.error_texts import wire_text
+from trivium.codecs.error_texts import LONGEST, wire_text
 from trivium.codecs.header_text import without_controls
 from trivium.types.access import AccessScope
 from trivium.types.errors import Code, ServeError
@@ -83,7 +83,7 @@ class CauseLog:
                     "%d more causes of failed requests are not in this log: they came too fast.", left
                 )
         model = model or str(cause.metadata.get("model", ""))
-        key = (model, cause.message)
+        key = (model[:_SHOWN], cause.message[:LONGEST])
         if key in self._said or says(told, cause.message):
             return
         if len(self._said) >= LINES:

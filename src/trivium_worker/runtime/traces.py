@@ -34,10 +34,16 @@ _PACKAGES = {
 """Module -> the package that has it. Of other names nobody can say whose they are, and a guess may be a trap."""
 
 
+def notes_of(error: BaseException) -> "list[str]":
+    """Return what was added to an error to explain it; user code may have put anything there."""
+    notes = getattr(error, "__notes__", None)
+    return [note for note in notes if isinstance(note, str)] if isinstance(notes, list) else []
+
+
 def trace_of(error: BaseException) -> str:
     """Return the traceback of what user code raised, of its causes too, without frames of ours."""
     trace = traceback.TracebackException.from_exception(error)
-    _leave_ours_out(trace, set())
+    _leave_ours_out(trace)
     return "".join(trace.format()).rstrip()
 
 
@@ -49,7 +55,12 @@ def print_trace(error: BaseException) -> None:
 
 def place_of(error: BaseException) -> str:
     """Return the last line of user code in an error's traceback, like "/models/m/model.py, line 3"; empty for none."""
-    if isinstance(error, SyntaxError) and error.filename and not is_ours(error.filename):
+    if (
+        isinstance(error, SyntaxError)
+        and error.filename
+        and isinstance(error.filename, str)
+        and not is_ours(error.filename)
+    ):
         return f"{error.filename}, line {error.lineno}"
     frames = [each for each in traceback.extract_tb(error.__traceback__) if not is_ours(each.filename)]
     libraries = _libraries()
@@ -60,7 +71,7 @@ def place_of(error: BaseException) -> str:
 
 def advice_on(error: BaseException) -> str:
     """Return what to do about an import that failed, as a sentence; empty for all else."""
-    if not isinstance(error, ModuleNotFoundError) or not error.name:
+    if not isinstance(error, ModuleNotFoundError) or not isinstance(error.name, str):
         return ""
     name = error.name.partition(".")[0]
     if name not in _PACKAGES:
@@ -74,14 +85,16 @@ def advice_on(error: BaseException) -> str:
     return f"The handler's Python lacks it. Install it with: {command}"
 
 
-def _leave_ours_out(trace: Any, seen: set[int]) -> None:
-    if trace is None or id(trace) in seen:
-        return
-    seen.add(id(trace))
-    kept = [frame for frame in trace.stack if not is_ours(frame.filename)]
-    trace.stack = traceback.StackSummary.from_list(kept)
-    for other in (trace.__cause__, trace.__context__, *(getattr(trace, "exceptions", None) or ())):
-        _leave_ours_out(other, seen)
+def _leave_ours_out(trace: Any) -> None:
+    """Take our frames out of it and of all that it comes from, which may be a long chain."""
+    waiting, seen = [trace], set()
+    while waiting:
+        one = waiting.pop()
+        if one is not None and id(one) not in seen:
+            seen.add(id(one))
+            kept = [frame for frame in one.stack if not is_ours(frame.filename)]
+            one.stack = traceback.StackSummary.from_list(kept)
+            waiting += (one.__cause__, one.__context__, *(getattr(one, "exceptions", None) or ()))
 
 
 def is_ours(path: str) -> bool:

@@ -124,6 +124,7 @@ def test_the_only_model_is_asked_without_its_name_too(profile: str) -> None:
         ("djl", {"chat_template.jinja": "x"}, "/v1/chat/completions"),
         ("torchserve", {}, "/v1/completions"),
         ("native", {"tokenizer_config.json": "no JSON"}, "/v1/completions"),
+        ("native", {"tokenizer_config.json": "5"}, "/v1/completions"),
         ("triton", {}, "/v2/models/m/generate"),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 import trivium_worker
 from trivium_worker.dialects import run_file
 from trivium_worker.runtime.life import words_of
-from trivium_worker.runtime.traces import advice_on, place_of, print_trace, trace_of
+from trivium_worker.runtime.traces import advice_on, notes_of, place_of, print_trace, trace_of
 
 OURS = str(Path(trivium_worker.__file__).parent)
 
@@ -85,3 +85,20 @@ def test_an_error_without_frames_has_no_place() -> None:
 def test_a_closed_log_hurts_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", None)
     print_trace(ValueError("x"))
+
+
+def test_what_user_code_puts_into_an_error_does_not_keep_it_from_being_told(tmp_path: Path) -> None:
+    odd = ModuleNotFoundError("x", name=5)  # type: ignore[arg-type]
+    odd.__notes__ = [1, "a note"]  # type: ignore[list-item]
+    assert (advice_on(odd), notes_of(odd)) == ("", ["a note"])
+    odd.__notes__ = 7  # type: ignore[assignment]
+    assert notes_of(odd) == []
+    assert place_of(SyntaxError("x", (7, 1, 2, "y"))) == ""  # type: ignore[arg-type]
+
+
+def test_a_long_chain_of_causes_is_told() -> None:
+    error = ValueError(0)
+    for number in range(3000):
+        following = ValueError(number)
+        following.__cause__, error = error, following
+    assert "ValueError: 2999" in trace_of(error)

@@ -33,12 +33,12 @@ class AnswerRules:
             if declared is not None and (
                 tensor.datatype is not declared or (counts and (not tensor.shape or tensor.shape[0] != rows))
             ):
-                fault = self._fault(tensor, rows)
                 if self._is_binding:
-                    return fault
+                    return self._fault(tensor, rows)
                 if tensor.name not in self._reported:
                     self._reported.add(tensor.name)
-                    log.warning("%s It is passed on as it is, and not said again.", fault.message)
+                    told = self._fault(tensor, rows).message
+                    log.warning("%s It is passed on as it is, and not said again.", told)
         return None
 
     def _fault(self, tensor: Tensor, rows: int | None) -> ServeError:

@@ -6,7 +6,7 @@ The form is the original's (sheet "triton", section 8.2), so that clients that l
 import sys
 from typing import Any
 
-from trivium_worker.runtime.traces import is_ours, print_trace
+from trivium_worker.runtime.traces import is_ours, notes_of, print_trace
 from trivium_worker.wire.values import Failure
 
 _OUT_OF_MEMORY = ("MemoryError", "OutOfMemoryError")
@@ -32,7 +32,7 @@ def _text(error: BaseException) -> str:
     """The text. A Failure speaks for itself."""
     if isinstance(error, Failure):
         return error.message
-    text = " ".join((f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())))
+    text = " ".join((f"{type(error).__name__}: {error}", *notes_of(error)))
     frames = []
     trace: Any = error.__traceback__
     while trace is not None:

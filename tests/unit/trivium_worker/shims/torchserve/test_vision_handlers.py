@@ -72,6 +72,15 @@ def test_what_is_no_picture_fails_by_name(stage: TorchServeChildHarness) -> None
     assert found[1].startswith("Prediction failed: ValueError: ")
 
 
+@pytest.mark.parametrize("size", [(1, 65_000), (65_000, 1)])
+def test_a_picture_that_would_grow_beyond_all_bounds_fails_by_name(
+    stage: TorchServeChildHarness, size: tuple[int, int]
+) -> None:
+    adapter = loaded(stage, "image_classifier", CLASSIFIES)
+    (found,) = failures(adapter.run([stage.item(picture(9, *size))]))
+    assert found[1].startswith("Prediction failed: ValueError: ")
+
+
 @pytest.mark.parametrize("size", [(224, 224), (1, 1), (5, 400), (400, 5), (257, 255)])
 def test_every_size_comes_to_the_same(stage: TorchServeChildHarness, size: tuple[int, int]) -> None:
     handler = loaded(stage, "image_classifier", CLASSIFIES, None).entry.__self__
