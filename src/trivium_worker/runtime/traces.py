@@ -55,13 +55,10 @@ def print_trace(error: BaseException) -> None:
 
 def place_of(error: BaseException) -> str:
     """Return the last line of user code in an error's traceback, like "/models/m/model.py, line 3"; empty for none."""
-    if (
-        isinstance(error, SyntaxError)
-        and error.filename
-        and isinstance(error.filename, str)
-        and not is_ours(error.filename)
-    ):
-        return f"{error.filename}, line {error.lineno}"
+    if isinstance(error, SyntaxError):
+        written: Any = error.filename  # user code may make such an error itself, of anything
+        if isinstance(written, str) and written and not is_ours(written):
+            return f"{written}, line {error.lineno}"
     frames = [each for each in traceback.extract_tb(error.__traceback__) if not is_ours(each.filename)]
     libraries = _libraries()
     own = [each for each in frames if not _is_library(each.filename, libraries)]
