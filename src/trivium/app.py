@@ -42,7 +42,14 @@ from trivium.types.interfaces import (
     WireProtocol,
 )
 from trivium.types.listeners import Listener, Transport
-from trivium.types.protocol_context import AnswerCounts, HttpProtocolEntry, ProtocolContext, RpcProtocolEntry
+from trivium.types.protocol_context import (
+    AnswerCounts,
+    FindMetric,
+    HttpProtocolEntry,
+    ProtocolContext,
+    RpcProtocolEntry,
+    no_metric,
+)
 from trivium.types.recording import ServingRecorder
 from trivium.types.sources import Place
 from trivium.types.spec import InvalidModel, ModelSpec
@@ -155,6 +162,9 @@ class Site:
     states: ByType = field(default_factory=ByType)
     """What protocols keep, one for all listeners."""
 
+    metric: FindMetric = no_metric
+    """Finds a metric that models make themselves."""
+
     @property
     def context(self) -> ProtocolContext:
         """The facts that the configuration has for protocols, the same for every listener."""
@@ -166,7 +176,8 @@ class Site:
 
     def on(self, listener: Listener) -> ProtocolContext:
         """Return the facts of one listener. Raises INVALID for options that cannot be used."""
-        return protocol_facts.on_listener(self.context, self.config, listener, self.regions, self.states)
+        context = replace(self.context, metric=self.metric)
+        return protocol_facts.on_listener(context, self.config, listener, self.regions, self.states)
 
 
 def front_end(

@@ -69,7 +69,7 @@ NOTHING = Duration()
 COUNTS = VersionStatistics(
     "m", "2", 0, 7, 4, *(NOTHING,) * 6, (BatchStatistics(1, *(NOTHING,) * 3),), {"expired": 1}, 0, 0
 )
-METRICS = MetricsReport((VersionMetrics(COUNTS, {"team": "red"}, 0, True, True),))
+METRICS = MetricsReport((VersionMetrics(COUNTS, {"team": "red"}, 0, True),))
 
 
 def floats(*values: float) -> Tensors:
@@ -83,7 +83,7 @@ def answers(name: str = "m") -> tuple[object, ...]:
     counts = replace_struct(COUNTS, model=name, failures={name: 1})
     family = MetricFamily(name, "histogram", name, (MetricSeries(((name, name),), 1.0, 1, ((1.0, 1),)),))
     use = CacheUse(1, 0, 0, 0, 0, 0, 0.0, 0.0)
-    version = VersionMetrics(counts, {name: name}, 0, True, True)
+    version = VersionMetrics(counts, {name: name}, 0, True)
     return (
         Readiness(True),
         Readiness(False, name),

@@ -28,6 +28,9 @@ class TritonPythonModel:
         self.asked = family.Metric(labels={"who": 'a "client"'})
         family = pb_utils.MetricFamily("nv_inference_count", "a name that is taken", pb_utils.MetricFamily.GAUGE)
         family.Metric(labels={}).set(7)
+        blocks = pb_utils.MetricFamily("nv_trt_llm_kv_cache_block_metrics", "blocks", pb_utils.MetricFamily.GAUGE)
+        for name, value in (("tokens_per", 64), ("used", 3), ("max", 12)):
+            blocks.Metric(labels={"kv_cache_block_type": name}).set(value)
 
     def execute(self, requests):
         self.asked.increment(len(requests))
@@ -179,7 +182,19 @@ def test_first_parts_are_timed_once_per_request(metered: ServerProcess) -> None:
     samples = scrape(metrics_port(metered))
     assert of(samples, f"{name}_count", **labels) == 2
     assert of(samples, f"{name}_bucket", le="+Inf", **labels) == 2
-    assert (f"{name}_count", (("model", "echo"), ("version", "1"))) not in samples
+    before = of(samples, f"{name}_count", model="echo", version="1")
+    run(metered, "echo", 1.0, 3)
+    after = of(scrape(metrics_port(metered)), f"{name}_count", model="echo", version="1")
+    assert after - before == 1, "a whole answer is its own first part"
+
+
+def test_a_balancer_that_asks_gets_the_load_of_a_models_cache(metered: ServerProcess) -> None:
+    for form, begins in (("text", "TEXT named_metrics.kv_cache_utilization=0.25"), ("json", "JSON {")):
+        for verb in ("generate", "generate_stream"):
+            wants = f"endpoint-load-metrics-format: {form}\r\n".encode()
+            answer = metered.ask(post(f"/v2/models/handler/{verb}", b'{"x": [1.0, 1.0, 1.0, 1.0]}', wants))
+            assert answer.status == 200
+            assert answer.fields["endpoint-load-metrics"].startswith(begins)
 
 
 @pytest.mark.parametrize(

@@ -296,7 +296,7 @@ async def live(life: Life[Line]) -> int:
     life.tell(life.words.opening)
     seen = observer(config.workers.shares_processor)
     async with app.build(parts.catalogue, config, seen, parts.formats, parts.recorder) as server:
-        site = Site(parts.catalogue, config, server.regions, parts.states)
+        site = Site(parts.catalogue, config, server.regions, parts.states, server.metrics.find)
         return await live_with(life, server, Listeners(server, site, parts.authorizers, parts.log), stop)
 
 

@@ -17,7 +17,7 @@ last bound is infinite.
 @dataclass(frozen=True, slots=True)
 class Measurements:
     """Says what a server measures because it was asked to. `quantiles` of the durations of the last minute;
-    `first_parts`: how long models that answer in several parts take to the first one. `interval`: seconds for which
+    `first_parts`: how long models take to the first part of an answer. `interval`: seconds for which
     what was read of the machine is good; `cpu` and `gpu`: is it read at all?
     """
 

@@ -14,6 +14,9 @@ from trivium.types.listeners import Role
 from trivium.types.metrics import MetricFamily
 from trivium.types.statistics import MetricsReport
 
+FindMetric = Callable[[str], MetricFamily | None]
+"""Finds a metric that models make themselves, by its name."""
+
 _LAST = 2**48 - 1
 _BEGINNING = str(uuid.uuid4())[:24]
 _COUNT = itertools.count(int.from_bytes(uuid.uuid4().bytes[:5], "big"))
@@ -24,6 +27,11 @@ def make_id() -> str:
     each costs more than reading the request.
     """
     return f"{_BEGINNING}{next(_COUNT) & _LAST:012x}"
+
+
+def no_metric(name: str) -> MetricFamily | None:
+    """Nobody makes any."""
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +48,8 @@ class ProtocolContext:
     for all listeners of a server, `words` what servers hand over to it. Requests to generate may have fields that the
     protocol does not know, unless it `takes_only` its own. `epoch` says the time in seconds of the Unix epoch, `now`
     that of a clock that only goes on. `restricted_apis` and `restricted_rpcs` are the operator's texts; the protocol
-    reads them. Of the last four three say which optional families of metrics are shown, and `own_metrics` makes further
-    ones in the words of the server that is stood in for.
+    reads them. `metric` finds one that models make themselves. Of the last four three say which optional families of
+    metrics are shown, and `own_metrics` makes further ones in the words of the server that is stood in for.
     """
 
     server_name: str = "trivium"
@@ -65,6 +73,7 @@ class ProtocolContext:
     takes_only: bool = False
     restricted_apis: str = ""
     restricted_rpcs: str = ""
+    metric: FindMetric = no_metric
     has_duration_metrics: bool = True
     has_quantiles: bool = False
     has_first_part_metrics: bool = False

@@ -148,7 +148,8 @@ class Step:
 @dataclass(frozen=True, slots=True)
 class Graph:
     """No model of its own: a request runs through these, in the order in which their inputs come to be. Of a step that
-    answers in several parts the steps behind it run for each of them, for at most `in_flight` at once per request.
+    answers in several parts the steps behind it run for each of them, for at most `in_flight` at once per request. Of
+    all requests together each step has at most `step_calls` in work; 0 is no bound.
 
     The request's tensors and those of the answer are values of the graph under their own names; or the whole payloads
     are, under the names `input` and `output`.
@@ -158,6 +159,7 @@ class Graph:
     in_flight: int = 16
     input: str = ""
     output: str = ""
+    step_calls: int = 0
 
     @property
     def models(self) -> tuple[str, ...]:

@@ -87,15 +87,14 @@ class StatisticsReport(msgspec.Struct, frozen=True, gc=False):
 
 class VersionMetrics(msgspec.Struct, frozen=True, gc=False):
     """A version that serves: its counters, the labels that all its metrics carry, the index of the GPU that it
-    runs on, where it is just one, whether its answers may come from the cache, whether they come in parts, and how
-    long the oldest run in hand has taken, in seconds (0: none).
+    runs on, where it is just one, whether its answers may come from the cache, and how long the oldest run in hand has
+    taken, in seconds (0: none).
     """
 
     statistics: VersionStatistics
     labels: Mapping[str, str] = {}
     gpu: int | None = None
     caches: bool = False
-    in_parts: bool = False
     oldest_run: float = 0.0
 
 

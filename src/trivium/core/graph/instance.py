@@ -8,6 +8,7 @@ neither formats nor wires.
 from collections.abc import Callable, Collection
 
 from trivium.core.graph.run import GraphContext, Run
+from trivium.core.graph.slots import StepSlots
 from trivium.core.instances.scaler import Launch
 from trivium.core.request import CANCELLED
 from trivium.types.errors import ServeError
@@ -49,7 +50,15 @@ class GraphInstance:
         inputs = frozenset(tensor.name for tensor in spec.inputs)
         graph = spec.scheduling
         self._context = GraphContext(
-            spec.name, graph.steps, inputs, graph.in_flight, submits, now, graph.input, graph.output
+            spec.name,
+            graph.steps,
+            inputs,
+            graph.in_flight,
+            submits,
+            now,
+            graph.input,
+            graph.output,
+            StepSlots(graph.step_calls) if graph.step_calls else None,
         )
         self._outputs = (graph.output,) if graph.output else tuple(tensor.name for tensor in spec.outputs)
         self._port = port

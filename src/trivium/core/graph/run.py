@@ -15,6 +15,7 @@ import msgspec
 from trivium.codecs.graph_functions import ADAPTER, FUNCTIONS, as_request
 from trivium.core.graph.branches import Branch, Fork, Named, forks
 from trivium.core.graph.policy import behind, can_lack, needed
+from trivium.core.graph.slots import StepSlots
 from trivium.core.request import CANCELLED
 from trivium.types.buffers import Lease
 from trivium.types.errors import Code, ServeError
@@ -36,8 +37,8 @@ TENSORS = PayloadKind.TENSORS
 class GraphContext:
     """Holds what all requests through one graph share: its steps, its inputs, and whom its members are called by.
 
-    `in_flight` bounds the parts of one request that are in work at a time. Where payloads pass as a whole, `input` and
-    `output` name those of the request and of its answer.
+    `in_flight` bounds the parts of one request that are in work at a time, `slots` the calls of each step over all
+    requests. Where payloads pass as a whole, `input` and `output` name those of the request and of its answer.
     """
 
     name: str
@@ -48,6 +49,7 @@ class GraphContext:
     now: Callable[[], float]
     input: str = ""
     output: str = ""
+    slots: StepSlots | None = None
 
 
 class GraphOutcomes(Protocol):
@@ -112,6 +114,8 @@ class Run:
     def cancel(self, why: ServeError) -> None:
         """Nobody waits for it any more."""
         self._is_over = True
+        if self._graph.slots is not None:
+            self._graph.slots.leave(self)
         for ticket in list(self._root.tickets()):
             ticket.cancel(why)
 
@@ -136,7 +140,7 @@ class Run:
             if self._is_over:
                 return
             sources = self._graph.steps[i].sources
-            if all(name in self._absent or branch.knows(name) for name in sources):
+            if all(name in self._absent or branch.knows(name) for name in sources) and self._has_room(i):
                 branch.pending.remove(i)
                 self._begin(branch, i, self._graph.steps[i])
         if branch.fork is not None:
@@ -144,6 +148,11 @@ class Run:
             branch.fork.balance(self._graph.in_flight, self._is_held)
             for following in list(branch.fork.alive):
                 self._begin_all(following)
+
+    def _has_room(self, i: int) -> bool:
+        """Take a slot of a step that calls a model; without one, this request is told when there is one."""
+        slots = self._graph.slots
+        return slots is None or bool(self._graph.steps[i].function) or slots.take(i, self)
 
     def _begin(self, branch: Branch, i: int, step: Step) -> None:
         if step.function:
@@ -215,6 +224,8 @@ class Run:
         """A part of a step's answer. A first one that is not the last, or that is the last and empty, is one of
         several, or of none.
         """
+        if part.final and self._graph.slots is not None:
+            self._graph.slots.free(i)
         if self._is_over:
             return
         if part.error is not None:

@@ -75,7 +75,6 @@ class MetricsCollector:
                 spec.metrics.labels,
                 gpu_of(spec),
                 spec.caches,
-                spec.streams,
                 model.oldest_run(),
             )
             for model in loaded

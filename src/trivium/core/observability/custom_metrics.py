@@ -62,6 +62,11 @@ class CustomMetrics:
         """All of them, frozen, by name."""
         return tuple(_frozen(name, family) for name, family in sorted(self.families.items()))
 
+    def find(self, name: str) -> MetricFamily | None:
+        """One of them, frozen; None where nobody has counted it."""
+        family = self.families.get(name)
+        return None if family is None else _frozen(name, family)
+
     def forget(self, model: str) -> None:
         """The model is no longer loaded: what nobody else counted goes with it."""
         for name, family in list(self.families.items()):

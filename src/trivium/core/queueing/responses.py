@@ -114,7 +114,9 @@ class ResponseDispatcher:
 
 
 class TimedResponseDispatcher(ResponseDispatcher):
-    """Works like `ResponseDispatcher`; an item is among `begun` from its first part until it ends."""
+    """Works like `ResponseDispatcher`, and counts when the first of each answer leaves. An item is among `begun` from
+    the first of several parts until it ends.
+    """
 
     def __init__(
         self, spec: ModelSpec, door: PayloadAdapter, counters: VersionCounters, now: Callable[[], float]
@@ -124,12 +126,20 @@ class TimedResponseDispatcher(ResponseDispatcher):
 
     def part(self, item: Item, part: Part) -> bool:
         """Count it, if it is the first one that holds anything."""
-        if part.payload is not None and item.state is not ENDED and item.item not in self.begun:
+        is_first = part.payload is not None and item.item not in self.begun
+        if is_first and not part.final and item.state is not ENDED:
             self.begun.add(item.item)
             self._counters.began_to_answer(item, self._now())
-        if part.final:
-            self.begun.discard(item.item)
         return super().part(item, part)
+
+    def answer(self, item: Item, payload: Payload | None, parameters: Mapping[str, Scalar] = NOTHING) -> bool:
+        """Count it, if it is the whole answer."""
+        is_whole = payload is not None and item.item not in self.begun
+        self.begun.discard(item.item)
+        is_given = super().answer(item, payload, parameters)
+        if is_given and is_whole:
+            self._counters.began_to_answer(item, self._now())
+        return is_given
 
     def end(self, item: Item, error: ServeError) -> None:
         """An item that has ended may still be pushed parts: they are nobody's."""

@@ -206,13 +206,12 @@ def gauges(rows: Sequence[TritonMetric], report: MetricsReport) -> Iterator[Expo
 
 
 def first_parts(rows: Sequence[TritonMetric]) -> ExposedMetric:
-    """Return the times to the first part of models that answer in several parts."""
+    """Return the times from requests to the first part of their answers."""
     words = "Duration from request to first response in milliseconds"
     family = ExposedMetric("nv_inference_first_response_histogram_ms", "histogram", words)
     for row in rows:
-        if row.version.in_parts:
-            counts = row.counts
-            family.add_histogram(row.text, counts.first_part.ns / 1e6, counts.first_part_buckets, 1000.0)
+        counts = row.counts
+        family.add_histogram(row.text, counts.first_part.ns / 1e6, counts.first_part_buckets, 1000.0)
     return family
 
 

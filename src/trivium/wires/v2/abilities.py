@@ -8,7 +8,7 @@ import re
 import msgspec
 
 from trivium.types.interfaces import RegionViews
-from trivium.types.protocol_context import ProtocolContext
+from trivium.types.protocol_context import FindMetric, ProtocolContext, no_metric
 from trivium.wires.v2.grpc_restricted import RpcRestrictions, parse_rpc_restrictions
 from trivium.wires.v2.original import V2Original
 from trivium.wires.v2.restricted import Restrictions, parse_restrictions
@@ -41,6 +41,7 @@ class KServeOptions(msgspec.Struct, frozen=True):
     held at a time `most_unpacked_together`. What `restricted` and `restricted_rpcs` name is served to who has the key
     alone: over HTTP to them also what `may_change` would keep from them. What comes from the `original` is its own;
     `as_original`: errors have its texts and statuses, too. A probe of what is not ready gets the status `not_ready`.
+    `metric` finds one that models make themselves.
     """
 
     may_change: bool = False
@@ -54,6 +55,7 @@ class KServeOptions(msgspec.Struct, frozen=True):
     original: V2Original = _NOBODY
     as_original: bool = False
     not_ready: int = 400
+    metric: FindMetric = no_metric
 
     @property
     def extensions(self) -> tuple[str, ...]:
@@ -88,4 +90,5 @@ def make_options(context: ProtocolContext) -> KServeOptions:
         original=context.words.find(V2Original) or _NOBODY,
         as_original=context.as_original,
         not_ready=context.not_ready,
+        metric=context.metric,
     )

@@ -36,6 +36,7 @@ from trivium.wires.v2.infer_request import (
     said_length,
 )
 from trivium.wires.v2.known_headers import LONGEST, KnownHeaders, Meaning
+from trivium.wires.v2.load_report import LoadReports
 from trivium.wires.v2.parameters import RESERVED
 from trivium.wires.v2.placement import Form
 from trivium.wires.v2.restricted import check_key
@@ -69,6 +70,7 @@ class KServeHttp:
         self._known = KnownHeaders(self._encoder_of)
         self._answers = KnownAnswers()
         self._words = abilities.words
+        self._loads = LoadReports(abilities.metric)
         self._models = abilities.original.documents
 
     def head(self, head: Head) -> Target:
@@ -145,10 +147,12 @@ class KServeHttp:
             raise ServeError(Code.INVALID, text, info=ErrorInfo.of(data_reasons.NO_JSON, found=text))
         if verb == Verb.GENERATE:
             operation = self._forwarded(head, decode_generate(target, body))
-            return operation, _negotiated(head, GenerateEncoder(operation.id, self._words, operation.model))
+            plain = GenerateEncoder(operation.id, self._words, operation.model)
+            return operation, _negotiated(head, self._loads.around(head, plain))
         if verb == Verb.GENERATE_STREAM:
             operation = self._forwarded(head, decode_generate(target, body))
-            return operation, GenerateStreamEncoder(operation.id, self._words, operation.model)
+            events = GenerateStreamEncoder(operation.id, self._words, operation.model)
+            return operation, self._loads.around(head, events)
         not_ready = self._abilities.not_ready
         document = DocumentEncoder(target, self._identity, self._words, None, not_ready, self._models)
         if verb in _READS:

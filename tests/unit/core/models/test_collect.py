@@ -144,6 +144,18 @@ def test_the_first_part_is_timed_and_no_other():
     assert not times.answers.begun
 
 
+def test_a_whole_answer_is_its_own_first_part():
+    """Source: `infer_response.cc` of Triton 2.73; 2.51 counted models that answer in parts alone."""
+    times = Times(Measurements(first_parts=True), bounds=(0.5, 1.0))
+    item = times.item()
+    times.now += 0.75
+    assert times.answers.answer(item, Tensors(()))
+    failing = times.item()
+    times.answers.end(failing, ServeError(Code.MODEL_FAILED, "by the test"))
+    assert times.firsts == (Duration(1, 750_000_000), [0, 1, 0])
+    assert not times.answers.begun
+
+
 def test_an_answer_without_parts_has_no_first_one():
     times = Times(Measurements(first_parts=True))
     times.part(times.item(), 1.0, final=True, payload=None)

@@ -55,7 +55,7 @@ COUNTS = VersionStatistics(
     cache_hit=Duration(5, 60_000),
     cache_miss=Duration(1, 9_000),
 )
-CACHING = VersionMetrics(COUNTS, {"team": "red"}, 0, caches=True, in_parts=True)
+CACHING = VersionMetrics(COUNTS, {"team": "red"}, 0, caches=True)
 GPU = GpuUse(0, "GPU-1", 0.4, 1000, 300, 75.5, 300.0, 2.5)
 REPORT = MetricsReport((CACHING,), (), MachineUse(0.25, 1000, 400), (GPU, GpuUse(1, "GPU-2")))
 ALL = MetricsOptions(True, True, True)

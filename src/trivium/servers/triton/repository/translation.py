@@ -92,7 +92,7 @@ def scheduling(text: ConfigText, folder: Path) -> Dynamic | Sequence | Graph:
     if text.config.HasField("ensemble_scheduling"):
         steps = tuple(map(_step, text.config.ensemble_scheduling.step))
         most = text.config.ensemble_scheduling.max_inflight_requests
-        return Graph(steps, most) if most else Graph(steps)
+        return Graph(steps, most, step_calls=most) if most else Graph(steps)
     if text.config.HasField("sequence_batching"):
         return sequences.sequence(text.config, folder)
     return _dynamic(text)

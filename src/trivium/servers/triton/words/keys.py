@@ -59,8 +59,8 @@ _USED_BY_SOME: Mapping[str, str] = {
     "ModelConfig.batch_input": "by the backends onnxruntime and pytorch; reported for others",
     "ModelConfig.batch_output": "by the backends onnxruntime and pytorch; reported for others",
     "ModelTransactionPolicy.decoupled": "by the Python backend; refused for others, which answer a request once",
-    "ModelEnsembling.max_inflight_requests": "so many parts of a decoupled step are in work behind it at once, per "
-    "request; 0 means 16",
+    "ModelEnsembling.max_inflight_requests": "so many calls of each step are in work at once, over all requests, and "
+    "so many parts of a decoupled step behind it, per request; 0: no bound, and 16 parts",
 }
 """Used, with a word about where: a check that knows the backend refuses it elsewhere."""
 

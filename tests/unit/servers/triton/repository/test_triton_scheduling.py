@@ -93,6 +93,7 @@ def test_an_ensemble(tmp_path: Path) -> None:
             Step("classes", "3", {"x": "numbers"}, {"y": "scores"}),
         ),
         in_flight=3,
+        step_calls=3,
     )
     assert (spec.engine, spec.entry, spec.batching) == ("ensemble", "", Batching(True, 8))
     assert spec.groups == (InstanceGroup("e", isolation=Isolation.INLINE),)
