@@ -24,10 +24,16 @@ test: .venv-test/.made  ## Unit and contract tests.
 	.venv-test/bin/python -m pytest -m "not slow" -n auto --maxprocesses 8 tests/unit
 	.venv-test/bin/python -m pytest -m "not slow" -n 2 --dist loadfile tests/contract
 
-e2e: .venv-test/.made .venv-tritonserver/.made  ## The real server as a child process, real clients, long properties, fuzzing.
+e2e: .venv-test/.made .venv-tritonserver/.made .venv-newer/.made  ## The real server as a child process, real clients, long properties, fuzzing.
 	.venv-test/bin/python -m pytest -m "not alone and not soak" -n 2 --dist loadfile tests/e2e
+	PYTHONPATH=.venv-newer .venv-test/bin/python -m pytest -m "not soak" -n 2 --dist loadfile tests/e2e/test_tritonclient*.py
 	.venv-test/bin/python -m pytest -m "alone and not soak" tests/e2e
 	.venv-test/bin/python -m pytest -m "(slow or hypothesis) and not soak" --hypothesis-profile=long -n auto --maxprocesses 8
+
+# The newest client of Triton, in front of the one whose wheel carries perf_analyzer: the same tests pass with either.
+.venv-newer/.made: Makefile | .venv-test/.made
+	.venv-test/bin/pip install --quiet --disable-pip-version-check --no-deps --upgrade --target .venv-newer tritonclient==2.73.0
+	touch $@
 
 # The real TorchServe, which ours is held beside by a record of what it answered.
 .venv-original/.made: Makefile

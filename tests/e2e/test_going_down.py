@@ -1,6 +1,7 @@
 """SIGTERM: what is in work is answered, nobody new is let in, and what could not be finished is told so and named."""
 
 import contextlib
+import re
 import socket
 import time
 from collections.abc import Iterator
@@ -48,7 +49,9 @@ def test_under_load(root: Path, tmp_path: Path) -> None:
                 assert plug.recv(1) == b""
         assert idle.recv(1) == b"", "an idle connection is closed without a word"
         assert server.wait() == 0
-        assert "Stopped: 12 requests answered, none cut off." in server.said()
+        # The test's own look at its health is one, and so may be those of `until`.
+        said = server.await_line(re.compile(r"^Stopped: (\d+) requests answered, none cut off\.$", re.MULTILINE))
+        assert int(said[1]) >= 13
 
 
 def _refuses(port: int) -> bool:
@@ -105,4 +108,4 @@ def test_what_takes_too_long_is_told_so_and_named(root: Path, tmp_path: Path) ->
             assert server.wait() == 1
             assert time.monotonic() - began >= 1
     assert server.said().count("cut off: POST /v2/models/endless/infer") == 2
-    assert "Stopped: 1 request answered, 2 cut off." in server.said()
+    assert "Stopped: 2 requests answered, 2 cut off." in server.said()

@@ -256,7 +256,7 @@ def test_draining_finishes_what_it_can_and_reports_the_rest() -> None:
         began = time.monotonic()
         report = await stub.frontend.drain(1.0)
         assert time.monotonic() - began > 0.9
-        assert report.finished == 5
+        assert report.answered == 5
         assert len(report.unfinished) == 1
         assert report.unfinished[0].startswith("GET /echo/never (")
         assert [await task for task in asked] == [(200, b"slow")] * 5

@@ -125,5 +125,5 @@ def _cut_off(what: str) -> Iterator[Text]:
 
 
 def _stopped(report: StopReport) -> Iterator[Text]:
-    answered = "1 request" if report.finished == 1 else f"{report.finished} requests"
+    answered = "1 request" if report.answered == 1 else f"{report.answered} requests"
     yield Text(f"Stopped: {answered} answered, {report.unfinished or 'none'} cut off.")

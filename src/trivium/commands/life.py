@@ -93,8 +93,8 @@ class StartReport:
 class StopReport:
     """Tells how far a server that stops has got."""
 
-    finished: int
-    """Requests that were answered since it was asked to stop."""
+    answered: int
+    """Requests that were answered, of all listeners since they began."""
 
     unfinished: int
     """Requests that were cut off."""
@@ -398,7 +398,7 @@ class _Course(Generic[Line]):
         report = await self._listeners.drain(stop.left)
         await self._listeners.close()
         self._tell_cut(report.unfinished)
-        reached = StopReport(report.finished, len(report.unfinished), len(server.specs()), stop.left)
+        reached = StopReport(report.answered, len(report.unfinished), len(server.specs()), stop.left)
         life.tell(words.drained(reached))
         killed = await server.close(stop.left)
         self._tell_cut(killed)

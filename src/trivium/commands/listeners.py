@@ -63,7 +63,7 @@ class Listeners:
         draining = [front.drain(grace) for each, front in self._fronts if each.role is not Role.METRICS]
         done = await asyncio.gather(*draining)  # metrics go on meanwhile: a drain is worth watching
         unfinished = tuple(line for report in done for line in report.unfinished)
-        return DrainReport(sum(report.finished for report in done), unfinished)
+        return DrainReport(sum(report.answered for report in done), unfinished)
 
     async def close(self) -> None:
         """End at once."""

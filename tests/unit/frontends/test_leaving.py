@@ -252,7 +252,7 @@ def test_draining_closes_what_is_idle_and_finishes_what_is_not() -> None:
     assert stage.statuses == [200]
     assert stage.answers[0].fields[b"connection"] == b"close"
     assert stage.is_closed
-    assert stage.site.finished == 1
+    assert stage.site.answered == 1
     assert stage.connection.unfinished() is None
     stage.check_nothing_is_left()
 

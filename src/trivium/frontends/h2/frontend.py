@@ -102,7 +102,7 @@ class H2Frontend:
                     f"gRPC answers to {guest.session.peer}, which has not read {guest.unsent} bytes"
                 )
         self._cut_all()
-        return DrainReport(site.finished, tuple(unfinished))
+        return DrainReport(site.answered, tuple(unfinished))
 
     async def close(self) -> None:
         """End at once; returns when every call is gone."""

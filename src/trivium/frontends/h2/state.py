@@ -1,7 +1,7 @@
 """Holds what all calls of one gRPC front end share: the core and the protocol, the limits and what has been used of
 them, the calls in work.
 
-Decides whether there is room for a message, counts what a drain finished and cut off, and says what it means
+Decides whether there is room for a message, counts what was answered and what a drain cut off, and says what it means
 that a client resets its call.
 """
 
@@ -171,7 +171,7 @@ class GrpcState:
     unread: UnreadAnswers = field(init=False)
     held_bytes: int = 0
     is_draining: bool = False
-    finished: int = 0  # calls answered since then
+    answered: int = 0  # calls, of all connections
     visits: set[ActiveCall] = field(default_factory=set)
     emptied: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -187,7 +187,7 @@ class GrpcState:
     def leave(self, visit: ActiveCall, is_answered: bool) -> None:
         """It is over; `is_answered`: not because its client left, or the server abort it off."""
         self.visits.discard(visit)
-        self.finished += self.is_draining and is_answered
+        self.answered += is_answered
         if not self.visits:
             self.emptied.set()
 

@@ -210,8 +210,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._part_due = NEVER
         if exchange.request.intake is not None:
             self._outbox.release_when_sent(exchange, exchange.request.intake)
-        if site.is_draining:
-            site.finished += 1
+        site.answered += 1
         if is_last or not exchange.request.keeps_alive:
             self._close()
         elif not self._is_advancing:

@@ -31,9 +31,9 @@ _FAREWELL_SECONDS = 0.5
 
 
 class DrainReport(msgspec.Struct, frozen=True, gc=False):
-    """Tells how a drain went: requests `finished` in its time, and those it cut off (method, path, age)."""
+    """Tells how many requests were `answered` in all, and which a drain has cut off (method, path, age)."""
 
-    finished: int
+    answered: int
     unfinished: tuple[str, ...]
 
 
@@ -116,7 +116,7 @@ class HttpFrontend:
         unfinished = tuple(
             text for connection in site.connections if (text := connection.unfinished()) is not None
         )
-        report = DrainReport(site.finished, unfinished)
+        report = DrainReport(site.answered, unfinished)
         for connection in tuple(site.connections):
             connection.end()
         await self._until_empty(_FAREWELL_SECONDS)

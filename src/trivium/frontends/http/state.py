@@ -98,7 +98,7 @@ class HttpState:
     epoch: float = 0.0
     held_bytes: int = 0
     is_draining: bool = False
-    finished: int = 0  # requests answered since then
+    answered: int = 0  # requests, of all connections
     turns: TurnQueue = field(default_factory=TurnQueue)
     departure: Callable[[object], Departure] = departure_of
     unread: UnreadAnswers = field(init=False)

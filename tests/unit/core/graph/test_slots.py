@@ -23,6 +23,9 @@ def step(model, source, result):
     return Step(model, "", {source: source}, {result: result})
 
 
+LINE = (step("a", "in", "x"), step("b", "x", "out"))
+
+
 class Call:
     """What a member was asked by a request; a cancelled one ends at once, as the core's do."""
 
@@ -56,7 +59,7 @@ class Call:
 class Play:
     """One ensemble with its bound; its members are played by the test, or answer at once."""
 
-    def __init__(self, most, is_prompt=False, steps=(step("a", "in", "x"), step("b", "x", "out"))):
+    def __init__(self, most, is_prompt=False, steps=LINE):
         spec = replace(
             make_spec(inputs=(replace(X, name="in"),)),
             name="g",
