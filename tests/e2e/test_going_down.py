@@ -50,7 +50,9 @@ def test_under_load(root: Path, tmp_path: Path) -> None:
         assert idle.recv(1) == b"", "an idle connection is closed without a word"
         assert server.wait() == 0
         # The test's own look at its health is one, and so may be those of `until`.
-        said = server.await_line(re.compile(r"^Stopped: (\d+) requests answered, none cut off\.$", re.MULTILINE))
+        said = server.await_line(
+            re.compile(r"^Stopped: (\d+) requests answered, none cut off\.$", re.MULTILINE)
+        )
         assert int(said[1]) >= 13
 
 

@@ -20,6 +20,9 @@ MAX_HEADER_BYTES = 16384
 MAX_URL_ENCODED_BYTES = 8 * 2**20
 """Unescaping takes a multiple of the memory that the form does, so there is a bound of its own."""
 
+_SPACE = 64
+"""Bytes in front of JSON, and behind it, that may be blank."""
+
 _LONGEST_BOUNDARY = 70  # RFC 2046, section 5.1.1
 _BLANK_LINE = re.compile(rb"\r\n\r\n")
 _FOLD = re.compile(r"\r\n[ \t]+")
@@ -40,6 +43,16 @@ def parts(content_type: str, body: bytes | memoryview) -> tuple[RawPart, ...]:
     if kind == URL_ENCODED:
         return _url_encoded(body)
     return (RawPart(body, content_type),)
+
+
+def called_form(content_type: str, body: bytes | memoryview) -> RawPart | None:
+    """The whole body, where it is called an url-encoded form and is an object or a list of JSON by its first and its
+    last character; else None. `curl -d` calls everything a form that is not said to be something else.
+    """
+    if URL_ENCODED not in content_type.lower():
+        return None
+    ends = bytes(body[:_SPACE]).lstrip()[:1] + bytes(body[-_SPACE:]).rstrip()[-1:]
+    return RawPart(body, "application/json") if ends in (b"{}", b"[]") else None
 
 
 def _multipart(boundary: str, body: memoryview) -> tuple[RawPart, ...]:

@@ -165,7 +165,8 @@ class RawForm(Enum):
 class Raw(msgspec.Struct, frozen=True, gc=False):
     """A body that the core does not look into: ordered parts, properties (header fields, names as they came), query
     arguments in their order with repeats, and the `path` behind the model's route, None where that route has none. In
-    an answer, `status` and `reason` are what its handler wants HTTP to say (0: nothing).
+    an answer, `status` and `reason` are what its handler wants HTTP to say (0: nothing). `whole` is the body of what
+    was called a form and is JSON by its looks, for models that take no form.
     """
 
     parts: tuple[RawPart, ...]
@@ -176,6 +177,11 @@ class Raw(msgspec.Struct, frozen=True, gc=False):
     lease: Lease | None = None
     path: str | None = ""
     form: RawForm = RawForm.BODY
+    whole: RawPart | None = None
+
+    def formless(self) -> "Raw":
+        """Return it as a model takes it that takes no form."""
+        return self if self.whole is None else msgspec.structs.replace(self, parts=(self.whole,))
 
 
 class Listed(msgspec.Struct, frozen=True, gc=False):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trivium.codecs.forms import MAX_PARTS, MAX_URL_ENCODED_BYTES, parts
+from trivium.codecs.forms import MAX_PARTS, MAX_URL_ENCODED_BYTES, called_form, parts
 from trivium.types.errors import Code, ServeError
 from trivium.types.payload import RawPart
 
@@ -34,6 +34,25 @@ def refusal(data, content_type=TYPE):
     with pytest.raises(ServeError) as caught:
         parts(content_type, data)
     return caught.value
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "is_json"),
+    [
+        (FORM, b'{"a": 1}', True),
+        (FORM.title() + "; charset=utf-8", b" \r\n[1]\n", True),
+        (FORM, b"{a=1", False),
+        (FORM, b"[a]=1", False),
+        (FORM, b"a={}", False),
+        (FORM, b"", False),
+        (FORM, b"{", False),
+        (FORM, b" " * 100 + b"{}", False),
+        (TYPE, b'{"a": 1}', False),
+        ("", b'{"a": 1}', False),
+    ],
+)
+def test_json_that_is_called_a_form(kind, data, is_json):
+    assert called_form(kind, data) == (RawPart(data, "application/json") if is_json else None)
 
 
 def outcome(data, content_type):

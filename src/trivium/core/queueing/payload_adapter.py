@@ -42,6 +42,7 @@ class PayloadAdapter:
         self._spec = spec
         self.answers = answers
         self._takes_raw = RAW in takes
+        self._is_translated = spec.translator is not None
         self._takes_lists = PayloadKind.LISTED in takes
         self.generates = PayloadKind.GENERATE in takes
         self._names = frozenset(tensor.name for tensor in spec.inputs)
@@ -71,9 +72,7 @@ class PayloadAdapter:
             infer, payload = self._as_tensors(infer, payload)
             item.operation = infer
         if type(payload) is not Tensors:
-            if type(payload) is not Raw and not (type(payload) is Listed and self._takes_lists):
-                refuse_kind(self._spec.name, payload)
-            item.rows = 1
+            self._admit_whole(item, payload)
             return
         if self._is_free:
             return  # a handler that declares nothing takes whatever comes, as one row
@@ -86,14 +85,25 @@ class PayloadAdapter:
             item.operation = msgspec.structs.replace(infer, payload=self._reshapes.inward(payload))
             item.sink = self._reshapes.around(item.sink)
 
+    def _admit_whole(self, item: Item, payload: Payload) -> None:
+        """What is not looked into is one row. A translator takes no form."""
+        if type(payload) is Raw:
+            if self._is_translated and payload.whole is not None:
+                item.operation = msgspec.structs.replace(item.operation, payload=payload.formless())
+        elif not (type(payload) is Listed and self._takes_lists):
+            refuse_kind(self._spec.name, payload)
+        item.rows = 1
+
     def _as_generate(self, infer: Infer) -> Infer:
         """Return a request of another form as one to generate. INVALID for what is none."""
         payload = infer.payload
         if isinstance(payload, Raw) and infer.as_generate is not None:
-            generate = infer.as_generate(payload, self._spec.parameters)
+            generate = infer.as_generate(payload.formless(), self._spec.parameters)
             return msgspec.structs.replace(infer, payload=_leased(generate, payload.lease))
         if not isinstance(payload, Tensors | Raw):
             refuse_kind(self._spec.name, payload)
+        if isinstance(payload, Raw):
+            payload = payload.formless()
         generate, parameters = to_generate(payload, infer.parameters, self._spec.name)
         return msgspec.structs.replace(infer, payload=_leased(generate, payload.lease), parameters=parameters)
 
@@ -118,7 +128,7 @@ class PayloadAdapter:
 
     def _as_tensors(self, infer: Infer, raw: Raw) -> tuple[Infer, Tensors]:
         spec = self._spec
-        payload = to_tensors(raw, spec.inputs, spec.batching.batch_axis, spec.name)
+        payload = to_tensors(raw.formless(), spec.inputs, spec.batching.batch_axis, spec.name)
         # A generate request has inputs and parameters side by side, and only here it is known which are which.
         parameters = {key: value for key, value in infer.parameters.items() if key not in self._names}
         return msgspec.structs.replace(infer, payload=payload, parameters=parameters), payload

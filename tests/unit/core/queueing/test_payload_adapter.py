@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from msgspec import structs
 from tests.harness.virtual_models import make_infer, make_spec
 
 from trivium.core.queueing.payload_adapter import LONG_PROMPT, PayloadAdapter, payload_adapter
@@ -12,7 +13,7 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.generation import Finish, Generate, Generated, GeneratedChoice
 from trivium.types.operations import Infer, WantedOutput
 from trivium.types.payload import PayloadKind, Raw, RawPart, Tensor, Tensors
-from trivium.types.spec import Batching, Limits, TensorSpec
+from trivium.types.spec import Batching, Limits, TensorSpec, TranslatorSpec
 
 TENSORS, RAW = PayloadKind.TENSORS, PayloadKind.RAW
 BOTH = frozenset({TENSORS, RAW})
@@ -83,6 +84,20 @@ def test_a_body_goes_as_it_is_to_whom_it_concerns():
     given = admitted(door(), item(body))
     assert given.operation.payload is body
     assert given.rows == 1
+
+
+def test_who_takes_no_form_gets_the_json_that_was_called_one():
+    """`curl -d` calls everything a form; a handler still gets it as one where its server's original does so."""
+    whole = RawPart(b"[[1, 2], [3, 4]]", "application/json")
+    body = structs.replace(raw(), parts=(RawPart(b"", "", "[[1, 2], [3, 4]]"),), whole=whole)
+    assert admitted(door({TENSORS}), item(body)).operation.payload["x"].tolist() == [[1, 2], [3, 4]]
+    told = []
+    generating = door({PayloadKind.GENERATE})
+    admitted(generating, item(body, as_generate=lambda raw, _: told.append(raw.parts) or Generate(("hi",))))
+    assert told == [(whole,)]
+    translated = door(translator=TranslatorSpec("any"))
+    assert admitted(translated, item(body)).operation.payload.parts == (whole,)
+    assert admitted(door(), item(body)).operation.payload is body, "a handler"
 
 
 def test_a_body_that_nothing_converts():

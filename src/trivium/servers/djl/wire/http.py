@@ -10,6 +10,7 @@ from functools import partial
 import msgspec
 
 from trivium.codecs.error_texts import not_from_here
+from trivium.codecs.form_notes import FormNotes
 from trivium.servers.djl.wire.adapters import VERBS as ADAPTING
 from trivium.servers.djl.wire.answer import DjlInferEncoder, DjlPingEncoder
 from trivium.servers.djl.wire.errors import AT_HEAD, refuse
@@ -26,14 +27,15 @@ from trivium.servers.djl.wire.paging import (
     is_deferred,
     read_fetch,
 )
-from trivium.servers.djl.wire.request import DjlHead, decode_infer, read_head
+from trivium.servers.djl.wire.request import DjlHead, ReadGenerate, decode_infer, read_head
 from trivium.servers.djl.wire.routes import ENDPOINTS as ENDPOINTS
 from trivium.servers.djl.wire.routes import ROUTES as ROUTES
 from trivium.servers.djl.wire.routes import DjlVerb, tree_of
 from trivium.types.access import AccessScope
 from trivium.types.errors import ServeError, with_facts
 from trivium.types.interfaces import Encoder, WireProtocol
-from trivium.types.operations import Defer, Describe, List, Live, Operation
+from trivium.types.operations import Defer, Describe, Infer, List, Live, Operation
+from trivium.types.payload import Raw
 from trivium.types.protocol_context import ProtocolContext
 from trivium.types.wire import Body, Head, HttpAnswer, Target
 
@@ -51,6 +53,7 @@ class DjlHttp:
     def __init__(self, make_id: Callable[[], str], options: DjlOptions = _DEFAULTS, host: str = "") -> None:
         self._make_id = make_id
         self._own_metrics = partial(families, options.meter, host)
+        self._notes = FormNotes("DJL Serving" if options.exact else "")
         self._options = options
         self._tree = tree_of(frozenset(options.roles))
         self._heads: dict[int, DjlHead] = {}
@@ -93,15 +96,23 @@ class DjlHttp:
                 return fetch, DjlFetchEncoder(request_id, fetch, accept, content_type, options)
             if is_deferred(head):
                 kept = KeptText(request_id, options)
-                infer = decode_infer(known, target, body, request_id, options.handler_override, kept.read)
+                infer = self._infer(known, target, body, request_id, kept.read)
                 return Defer(infer, kept.write), DjlDeferEncoder(request_id, options)
             encoder = DjlInferEncoder(request_id, accept, content_type, options)
-            infer = decode_infer(known, target, body, request_id, options.handler_override, encoder.read)
+            infer = self._infer(known, target, body, request_id, encoder.read)
             operation, unknown = lazily(infer, options.lazy) if self._names_url(head) else (infer, None)
         except ServeError as error:
             raise with_facts(error, request_id=request_id) from error
         encoder.unknown = unknown
         return operation, encoder
+
+    def _infer(
+        self, known: DjlHead, target: Target, body: Body, request_id: str, read: ReadGenerate
+    ) -> Infer:
+        infer = decode_infer(known, target, body, request_id, self._options.handler_override, read)
+        if known.is_form and body.data and isinstance(infer.payload, Raw):
+            self._notes.note(infer.model, known.content_type, infer.payload)
+        return infer
 
     def refuse(self, error: ServeError) -> HttpAnswer:
         """The error's JSON with the status of `errors.TABLE`; the connection closes behind it."""
@@ -111,7 +122,7 @@ class DjlHttp:
 
     def _remembered(self, head: Head) -> DjlHead:
         """Read a head that may be repeated. It is kept, so that no other has its identity meanwhile."""
-        known = read_head(head)
+        known = read_head(head, self._options.exact)
         if len(self._heads) >= MOST_HEADS:
             self._heads.clear()
         self._heads[id(head)] = known

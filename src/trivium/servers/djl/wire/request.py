@@ -28,12 +28,16 @@ _LONGEST_NUMBER = 9
 _MAX_ARGUMENTS = 1000
 Query = tuple[tuple[str, str], ...]
 
+ReadGenerate = Callable[[Raw, Mapping[str, str]], Generate]
+"""Reads a body, with the parameters of its model, as a request to generate."""
+
 
 @dataclass(frozen=True, slots=True)
 class DjlHead:
     """Holds what a head says of a prediction, read once for all requests that repeat it: nobody changes it.
 
-    `handler` names the function that answers, `adapter` what the head alone says of that; a `form` has fields.
+    `handler` names the function that answers, `adapter` what the head alone says of that; a form has fields. JSON that
+    is called a form goes to handlers as JSON, unless it `keeps_forms`.
     """
 
     head: Head
@@ -46,9 +50,10 @@ class DjlHead:
     adapter: str
     is_form: bool
     is_json: bool
+    keeps_forms: bool
 
 
-def read_head(head: Head) -> DjlHead:
+def read_head(head: Head, keeps_forms: bool = False) -> DjlHead:
     """Read a head. INVALID for a query or a priority that cannot be."""
     properties = _properties(head)
     query = _query(head)
@@ -65,6 +70,7 @@ def read_head(head: Head) -> DjlHead:
         _argument(query, "adapter") or head.headers.get(_ADAPTER, b"").decode("latin-1"),
         kind in (forms.MULTIPART, forms.URL_ENCODED),
         kind == "application/json",
+        keeps_forms,
     )
 
 
@@ -74,7 +80,7 @@ def decode_infer(
     body: Body,
     request_id: str,
     may_name_handler: bool = False,
-    as_generate: Callable[[Raw, Mapping[str, str]], Generate] | None = None,
+    as_generate: ReadGenerate | None = None,
 ) -> Infer:
     """The operation of a prediction, whose parts view the body. INVALID, TOO_LARGE or UNSUPPORTED.
 
@@ -88,22 +94,32 @@ def decode_infer(
             "say (option.handler); send the request without it, or start the server with --djl-handler-override.",
             "The handler can't be overridden in a request",
         )
-    properties, query, content_type = known.properties, known.query, known.content_type
-    parts = forms.parts(content_type, body.data) if known.is_form else (RawPart(body.data, content_type),)
+    properties, query = known.properties, known.query
+    parts, whole = _parts(known, body)
     model, version = target.model, target.version
     if not model:
         model = named("model_name", query, properties, parts)
         version = _argument(query, "model_version") or _property(properties, "model_version")
     return Infer(
         model,
-        Raw(parts, properties, query, lease=body.lease, form=RawForm.SIGNED),
+        Raw(parts, properties, query, lease=body.lease, form=RawForm.SIGNED, whole=whole),
         version,
         request_id,
         priority=known.priority,
         method=known.handler or PREDICT,
-        adapter=known.adapter or _adapter(known, parts),
+        adapter=known.adapter or _adapter(known, parts, whole),
         as_generate=as_generate,
     )
+
+
+def _parts(known: DjlHead, body: Body) -> tuple[tuple[RawPart, ...], RawPart | None]:
+    """Return the parts of a body, and the whole of one that is called a form and is JSON."""
+    if not known.is_form:
+        return (RawPart(body.data, known.content_type),), None
+    whole = forms.called_form(known.content_type, body.data)
+    if whole is not None and not known.keeps_forms:
+        return (whole,), whole
+    return forms.parts(known.content_type, body.data), whole
 
 
 def _properties(head: Head) -> dict[str, str]:
@@ -153,14 +169,14 @@ def _argument(query: Query, name: str) -> str:
     return next((value for key, value in query if key == name), "")
 
 
-def _adapter(known: DjlHead, parts: tuple[RawPart, ...]) -> str:
+def _adapter(known: DjlHead, parts: tuple[RawPart, ...], whole: RawPart | None) -> str:
     """Return the adapter that the body of a request is for, if a form field or a member of its JSON names one.
 
     A list of them, one for each input, is the handler's to read.
     """
     if known.is_form and parts and parts[0].name:
         return next((_text(part.data) for part in parts if part.name == "adapter"), "")
-    data = parts[0].data if known.is_json and parts else b""
+    data = parts[0].data if (known.is_json or whole is not None) and parts else b""
     if not 0 < len(data) <= _MOST_JSON or _MEMBER not in bytes(data):
         return ""
     try:

@@ -4,12 +4,10 @@ Decides which operation a request is and which encoder writes its answer. Knows 
 Source: spec sheet `torchserve`, sections 0, 4 and 5.
 """
 
-import logging
 from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
 
-from trivium.codecs.error_texts import wire_text
-from trivium.codecs.header_text import without_controls
+from trivium.codecs.form_notes import FormNotes
 from trivium.servers.torchserve.wire.answer import PredictionEncoder, TorchServePingEncoder
 from trivium.servers.torchserve.wire.config import TorchServeConfig
 from trivium.servers.torchserve.wire.errors import note_refusal, refuse
@@ -43,11 +41,6 @@ ROUTES: Mapping[Role, Sequence[str]] = {Role.INFERENCE: PREFIXES, Role.MANAGEMEN
 ENDPOINTS: Sequence[Endpoint] = (*INFERENCE, *MANAGEMENT)
 """All that this protocol answers."""
 
-log = logging.getLogger(__name__)
-
-_MOST_FORMLESS = 256
-"""Models of which it is remembered that a form without fields came."""
-
 _NO_DESCRIPTION = (
     "This server does not describe its API by OpenAPI. Its manual has a table of all routes, on the page about "
     "TorchServe."
@@ -79,7 +72,7 @@ class TorchServeHttp:
         self._exact = exact_texts
         self._management = management
         self._tokens = tokens
-        self._formless: set[str] = set()
+        self._notes = FormNotes("TorchServe" if exact_texts else "")
         self._tree = tree_of(frozenset(roles), open_inference, tokens is not None)
 
     def head(self, head: Head) -> Target:
@@ -114,24 +107,10 @@ class TorchServeHttp:
         accept = head.headers.get(b"accept", b"").decode("latin-1")
         content_type = head.headers.get(b"content-type", b"").decode("latin-1")
         encoder = PredictionEncoder(request_id, target, accept, content_type, self._exact)
-        infer = decode_infer(head, target, body, request_id, encoder.read)
-        payload = infer.payload
-        is_formless = isinstance(payload, Raw) and not payload.parts and bool(body.data)
-        if is_formless and len(self._formless) < _MOST_FORMLESS:
-            self._note_formless(infer.model, content_type)
+        infer = decode_infer(head, target, body, request_id, encoder.read, keeps_forms=self._exact)
+        if body.data and isinstance(infer.payload, Raw):
+            self._notes.note(infer.model, content_type, infer.payload)
         return infer, encoder
-
-    def _note_formless(self, model: str, content_type: str) -> None:
-        """Say once for a model that what came was declared a form, and is none: its handler gets nothing of it."""
-        if model not in self._formless:
-            self._formless.add(model)
-            log.warning(
-                "A request to model '%s' came as %s, and its body has no field of a form: the handler gets nothing of "
-                "it. curl -d says so of whatever it sends: add -H 'Content-Type: application/json', or send a file "
-                "with -T FILE. This is said once.",
-                without_controls(wire_text(model)),
-                without_controls(wire_text(content_type[:80])),
-            )
 
     def _managing(self, head: Head, target: Target, body: Body, request_id: str) -> ManagementRequest:
         verb = ManagementVerb(target.verb)

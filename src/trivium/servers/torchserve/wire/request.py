@@ -6,7 +6,7 @@ handler dialect's business, not the wire's.
 
 from collections.abc import Callable, Mapping
 
-from trivium.codecs.forms import parts
+from trivium.codecs import forms
 from trivium.servers.torchserve.wire.routes import TorchServeVerb, arguments, url_path
 from trivium.types.generation import Generate
 from trivium.types.operations import EXPLAIN, PREDICT, Infer
@@ -25,20 +25,24 @@ def decode_infer(
     body: Body,
     request_id: str,
     as_generate: Callable[[Raw, Mapping[str, str]], Generate] | None = None,
+    keeps_forms: bool = False,
 ) -> Infer:
-    """The operation of a target that takes a body, which `as_generate` reads for a model that generates. INVALID or
-    TOO_LARGE for a form that cannot be read.
+    """The operation of a target that takes a body, which `as_generate` reads for a model that generates. A handler gets
+    JSON that is called a form as JSON, unless the wire `keeps_forms`. INVALID or TOO_LARGE for a form that cannot be
+    read.
     """
     properties = properties_of(head, len(body.data))
     if target.verb in _KSERVE:
         properties["explain"] = "False"
-    fields = parts(head.headers.get(b"content-type", b"").decode("latin-1"), body.data)
+    kind = head.headers.get(b"content-type", b"").decode("latin-1")
+    whole = forms.called_form(kind, body.data)
+    fields = forms.parts(kind, body.data) if whole is None or keeps_forms else (whole,)
     query: tuple[tuple[str, str], ...] = ()
     model = target.model
     if target.verb == TorchServeVerb.INVOKE:
         query = arguments(head)
         model = model or _model_named(fields)
-    payload = Raw(fields, properties, query, lease=body.lease, path=_path(head, target))
+    payload = Raw(fields, properties, query, lease=body.lease, path=_path(head, target), whole=whole)
     method = EXPLAIN if target.verb in _EXPLAINING else PREDICT
     return Infer(model, payload, target.version, request_id, method=method, as_generate=as_generate)
 

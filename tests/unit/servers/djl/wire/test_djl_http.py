@@ -13,6 +13,7 @@ from trivium.codecs.header_text import uncached_lines
 from trivium.servers.djl.wire import errors
 from trivium.servers.djl.wire.errors import TABLE
 from trivium.servers.djl.wire.http import COSTLY_FORM_BYTES, DjlHttp
+from trivium.servers.djl.wire.options import DjlOptions
 from trivium.types.access import AccessScope
 from trivium.types.buffers import Lease
 from trivium.types.datatype import DataType
@@ -146,6 +147,24 @@ def test_forms():
     (part,) = infer(head(content_type="multipart/form-data; boundary=x"), body).payload.parts
     assert (part.name, part.filename, bytes(part.data)) == ("data", "f.png", b"1")
     assert refused(head(content_type="multipart/form-data; boundary=x"), b"no form").status == 400
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_json_that_is_called_a_form_is_read_as_json_and_the_log_says_so_once(exact, caplog):
+    """What `curl -d` sends without a word about its type."""
+    wire = DjlHttp(lambda: "made-id", DjlOptions(exact=exact))
+    body = b'{"inputs": "a=b", "adapters": "lora"}'
+    for _ in range(2):
+        request = head(content_type="application/x-www-form-urlencoded")
+        operation, _ = wire.decode(request, wire.head(request), Body(body))
+    assert operation.payload.formless().parts == (RawPart(body, "application/json"),)
+    if exact:
+        assert [part.name for part in operation.payload.parts] == ['{"inputs": "a']
+    else:
+        assert operation.payload.parts == operation.payload.formless().parts
+        assert operation.adapter == "lora"
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert ("a handler gets it as a form, as from DJL Serving" in line) is exact
 
 
 def test_custom_attributes_are_properties():

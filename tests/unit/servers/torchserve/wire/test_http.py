@@ -58,7 +58,7 @@ def document(answer):
 @pytest.mark.parametrize(
     ("kind", "body", "lines_logged"),
     [
-        (b"application/x-www-form-urlencoded", b'{"data": [1]}', 1),
+        (b"application/x-www-form-urlencoded", b'{"data": [1]', 1),
         (b"application/x-www-form-urlencoded; charset=utf-8", b"plain", 1),
         (b"application/x-www-form-urlencoded", b"a=1", 0),
         (b"application/x-www-form-urlencoded", b"", 0),
@@ -73,6 +73,23 @@ def test_a_form_without_fields_is_told_in_the_log_once_for_a_model(kind, body, l
     found = [record.getMessage() for record in caplog.records]
     assert len(found) == 2 * lines_logged
     assert all("no field of a form" in line and "Content-Type: application/json" in line for line in found)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("body", [b'{"data": [1]}', b" [1, 2]\n", b'{"q": "a=b&c"}'])
+def test_json_that_is_called_a_form_is_read_as_json_and_the_log_says_so_once(exact, body, caplog):
+    kind = {b"content-type": b"application/x-www-form-urlencoded"}
+    wire = protocol(exact)
+    payload = infer("POST", "/predictions/m", body, kind, wire=wire).payload
+    infer("POST", "/predictions/m", body, kind, wire=wire)
+    assert payload.formless().parts == (RawPart(body, "application/json"),)
+    if exact:  # the handler gets what the original's gets
+        assert all(part.content_type == "" for part in payload.parts)
+    else:
+        assert payload.parts == payload.formless().parts
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert ("a handler gets it as a form, as from TorchServe" in line) is exact
+    assert "add -H 'Content-Type: application/json'" in line
 
 
 # -- requests ----------------------------------------------------------------------------------------------
