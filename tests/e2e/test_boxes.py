@@ -22,7 +22,15 @@ pytestmark = pytest.mark.alone  # the ports are the originals' own
 SECONDS = 120
 INSTALLING = 600
 LARGEST_BASE = 220 * 2**20
-MAKERS = {"torchserve": boxes.torchserve, "triton": boxes.triton, "djl": boxes.djl, "bare": boxes.bare}
+MAKERS = {
+    "torchserve": boxes.torchserve,
+    "triton": boxes.triton,
+    "djl": boxes.djl,
+    "bare": boxes.bare,
+    "start": boxes.start,
+}
+_SERVING = ("trivium serve ", "trivium tritonserver ", "trivium djl-serving ")
+"""Commands that go on until they are ended."""
 BOXES = sorted(
     (block for block in BLOCKS if block.tag.startswith("box=")), key=lambda block: "[" in block.text[:40]
 )
@@ -60,15 +68,22 @@ def shell(
     )
 
 
-def until_answered(command: str, folder: Path, place: Path) -> str:
-    """What a request prints once it is answered with a success."""
+def until_answered(command: str, folder: Path, place: Path, shown: list[str]) -> None:
+    """Ask until the answer is a success that has the lines which are shown."""
     ends = time.monotonic() + SECONDS
     while True:
         done = shell(command.replace("curl ", "curl -sS --fail-with-body ", 1), folder, place)
-        if done.returncode == 0:
-            return done.stdout
-        assert time.monotonic() < ends, done.stdout + done.stderr
+        if done.returncode == 0 and all(rounded(line) in rounded(done.stdout) for line in shown):
+            return
+        assert time.monotonic() < ends, f"{command}: {shown} is not in {done.stdout}{done.stderr}"
         time.sleep(0.2)
+
+
+def scenes(block: Block) -> Iterator[tuple[str, list[str]]]:
+    """Each command with the lines that stand below it."""
+    for text in block.text.replace("\\\n", " ").split("\n$ "):
+        command, *shown = text.removeprefix("$ ").splitlines()
+        yield command, [line for line in shown if line]
 
 
 @pytest.fixture
@@ -93,27 +108,32 @@ def test_a_box_does_what_it_shows(
 ) -> None:
     MAKERS[block.tag.removeprefix("box=")](tmp_path)
     log = tmp_path / "server.log"
-    printed = ""
-    for command in block.commands():
-        if command.startswith("pip install "):
-            done = shell(command, ROOT, place, INSTALLING)
-            assert done.returncode == 0, done.stdout + done.stderr
-        elif command.startswith("curl "):
-            printed += until_answered(command, tmp_path, place)
-        elif "torchserve --st" in command:  # it returns by itself; what it leaves behind has its output
-            done = shell(f"{command} > background.log 2>&1", tmp_path, place)
-            assert done.returncode == 0, (tmp_path / "background.log").read_text()
-        else:
+    served: list[str] = []
+    for command, shown in scenes(block):
+        if command.startswith(_SERVING):
             with log.open("wb") as file:
                 words = ["bash", "-c", f"exec {command}"]
                 server = subprocess.Popen(
                     words, cwd=tmp_path, env=variables(place), stdout=file, stderr=subprocess.STDOUT
                 )
             started.append(server)
-    printed += log.read_text() if log.exists() else ""
-    shown = [line for line in block.text.splitlines() if line and not line.startswith("$ ")]
-    for line in shown:
-        assert rounded(line) in rounded(printed), f"{block}: {line!r} is not in {printed}"
+            served = shown
+        elif command.startswith("curl "):
+            until_answered(command, tmp_path, place, shown)
+        else:
+            is_install = command.startswith("pip install ")
+            printed = tmp_path / "printed.log"  # a file: what a command leaves running would hold a pipe open
+            done = shell(
+                f"{command} > {printed} 2>&1",
+                ROOT if is_install else tmp_path,
+                place,
+                INSTALLING if is_install else SECONDS,
+            )
+            assert done.returncode == 0, printed.read_text()
+            for line in shown:
+                assert rounded(line) in rounded(printed.read_text()), f"{block}: {line!r} is not printed"
+    for line in served:
+        assert rounded(line) in rounded(log.read_text()), f"{block}: {line!r} is not in {log.read_text()}"
 
 
 def test_what_every_installation_has_is_small(place: Path) -> None:
