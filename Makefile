@@ -3,7 +3,7 @@ PYTHON ?= python3
 # Every server that a test starts would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check e2e original soak soak-hour audit bench bench-djl bench-llm bench-torchserve path lines overload food11 docs clean
+.PHONY: demo test check e2e original soak soak-hour audit bench bench-djl bench-llm bench-torchserve path lines overload food11 docs site clean
 
 # $(call venv,NAME,EXTRA): .venv-NAME with the package and one extra, or none, made anew when pyproject.toml changes.
 define venv
@@ -106,8 +106,16 @@ overload: .venv-food11/.made  ## A model under more load than it can bear; write
 food11: .venv-food11/.made  ## The example examples/food11 from end to end; writes docs/benchmarks/food11.md.
 	.venv-food11/bin/python -m examples.food11.story
 
+site: .venv-site/.made  ## The documentation as a site, in site/html; fails for a broken link, and for what asks another host.
+	.venv-site/bin/python docs/site.py
+
+.venv-site/.made: Makefile
+	$(PYTHON) -m venv .venv-site
+	.venv-site/bin/pip install --quiet --disable-pip-version-check zensical==0.0.70
+	touch $@
+
 docs: .venv-test/.made  ## Write the pages that are made from code; fails if one was out of date.
 	.venv-test/bin/python docs/make.py
 
 clean:
-	rm -rf .venv-* bench/.cache
+	rm -rf .venv-* bench/.cache site
