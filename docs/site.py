@@ -102,17 +102,9 @@ class Links(HTMLParser):
 def stage() -> None:
     """Lay out the pages and pictures that git knows, in their folders."""
     shutil.rmtree(BUILT, ignore_errors=True)
-    words = [
-        "git",
-        "ls-files",
-        "--",
-        ":(glob)*.md",
-        "docs/*.md",
-        "docs/*.svg",
-        "examples/*.md",
-        "examples/*.svg",
-    ]
-    listed = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    words = [":(glob)*.md", "docs/*.md", "docs/*.svg", "examples/*.md", "bench/lab/*.md", "bench/lab/*.csv"]
+    git = ["git", "ls-files", "--", *words]
+    listed = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=True)
     for name in listed.stdout.splitlines():
         (PAGES / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, PAGES / name)

@@ -1,4 +1,4 @@
-"""What is said of bodies that are called a form, as `curl -d` calls whatever it sends, and are none.
+"""Logs bodies that are called a form, as `curl -d` calls whatever it sends, and are none.
 
 Said once for each model, since it is a habit of the client's, and it explains what the model answers.
 """

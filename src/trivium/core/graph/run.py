@@ -150,7 +150,7 @@ class Run:
                 self._begin_all(following)
 
     def _has_room(self, i: int) -> bool:
-        """Take a slot of a step that calls a model; without one, this request is told when there is one."""
+        """Take a slot of a step that calls a model; without one, this request proceeds once there is one."""
         slots = self._graph.slots
         return slots is None or bool(self._graph.steps[i].function) or slots.take(i, self)
 

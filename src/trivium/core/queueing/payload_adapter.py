@@ -86,7 +86,7 @@ class PayloadAdapter:
             item.sink = self._reshapes.around(item.sink)
 
     def _admit_whole(self, item: Item, payload: Payload) -> None:
-        """What is not looked into is one row. A translator takes no form."""
+        """Count a body that is not looked into as one row. A translator takes no form."""
         if type(payload) is Raw:
             if self._is_translated and payload.whole is not None:
                 item.operation = msgspec.structs.replace(item.operation, payload=payload.formless())
