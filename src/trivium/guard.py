@@ -123,7 +123,7 @@ class ServerGuard:
 
 def _start(scratch: Path, server: str) -> tuple["subprocess.Popen[bytes]", int]:
     """Start the process; it, and the descriptor to speak to it by, which does not block."""
-    reading, writing = os.pipe2(os.O_CLOEXEC)
+    reading, writing = os.pipe()
     os.set_blocking(writing, False)
     try:
         process = subprocess.Popen(

@@ -7,9 +7,10 @@ import threading
 
 import pytest
 
-from trivium.affinity.processors import Processors, are_known
+from trivium.affinity.processors import Processors
+from trivium_worker.wire import system
 
-pytestmark = pytest.mark.skipif(not are_known(), reason="threads cannot be placed on this system")
+pytestmark = pytest.mark.skipif(not system.can_stay(), reason="threads cannot be placed on this system")
 GONE = 2**22 + 1  # one more than any thread's number can be, by proc(5)
 
 

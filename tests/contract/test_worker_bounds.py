@@ -7,8 +7,8 @@ import pytest
 from tests.harness.python_models import place, scene
 
 from trivium.catalogue import configured
-from trivium.core.workers.arena import sealed_memory
 from trivium.types.errors import ServeError
+from trivium_worker.wire.system import anonymous_memory
 
 BODY = """
     def execute(self, requests):
@@ -76,7 +76,7 @@ def test_a_worker_with_too_much_memory_is_killed_and_named(tmp_path):
 def test_shared_memory_cannot_be_cut_off_by_a_handler(tmp_path):
     (refused,) = asked(tmp_path, 4)
     assert refused >= 1
-    descriptor = sealed_memory("trivium-test", 4096)
+    descriptor = anonymous_memory("trivium-test", 4096)
     for size in (1, 8192):
         with pytest.raises(PermissionError):
             os.ftruncate(descriptor, size)

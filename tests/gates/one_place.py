@@ -30,6 +30,9 @@ _OPERATORS = (
 )
 """Rooms whose texts the operator alone reads."""
 
+_OF_THE_SYSTEM = frozenset({"os", "mmap", "fcntl", "ctypes", "signal", "resource", "select"})
+"""Modules with names that not every system has."""
+
 Shows = Callable[[ast.AST], Iterator[int]]
 """Yields the lines of a tree in which something shows."""
 
@@ -66,6 +69,22 @@ def called(*names: str) -> Shows:
                 name = getattr(node.func, "attr", getattr(node.func, "id", ""))
                 if name in names:
                     yield node.lineno
+
+    return shows
+
+
+def taken(*names: str) -> Shows:
+    """Return what finds these names of modules of the operating system."""
+
+    def shows(tree: ast.AST) -> Iterator[int]:
+        for node in ast.walk(tree):
+            if (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.value, ast.Name)
+                and node.value.id in _OF_THE_SYSTEM
+                and node.attr.startswith(names)
+            ):
+                yield node.lineno
 
     return shows
 
@@ -168,6 +187,35 @@ RULES = (
         "command lines of Python are made by `python_commands`",
         command_lines,
         ("trivium.machine.python_commands",),
+    ),
+    Rule(
+        "what Linux alone has is asked for by `system`",
+        taken(
+            *(
+                "memfd_",
+                "MFD_",
+                "F_ADD_SEALS",
+                "F_SEAL_",
+                "MADV_REMOVE",
+                "pidfd_",
+                "waitid",
+                "P_PID",
+                "WNOWAIT",
+            ),
+            *(
+                "sched_",
+                "SCHED_",
+                "pipe2",
+                "CDLL",
+                "eventfd",
+                "epoll",
+                "prlimit",
+                "RUSAGE_THREAD",
+                "unshare",
+                "splice",
+            ),
+        ),
+        ("trivium_worker.wire.system",),
     ),
     Rule(
         "code of a model's folder runs by `FolderCode`",

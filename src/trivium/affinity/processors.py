@@ -7,6 +7,8 @@ import os
 from collections.abc import Set
 from typing import NamedTuple
 
+from trivium_worker.wire import system
+
 _PROCESSOR = 36
 """Of the columns of a thread's stat behind its name: the processor that it runs on, number 39 in proc(5)."""
 
@@ -24,9 +26,7 @@ class ThreadPlace(NamedTuple):
         """Return the place of this processor alone: ordinary threads become SCHED_BATCH, woken without an
         interruption.
         """
-        return ThreadPlace(
-            frozenset({processor}), os.SCHED_BATCH if self.policy == os.SCHED_OTHER else self.policy
-        )
+        return ThreadPlace(frozenset({processor}), system.background(self.policy))
 
     def anywhere(self) -> "ThreadPlace":
         """Return the place of all processors that the process may use."""
@@ -43,16 +43,16 @@ class Processors:
     def place(self, thread: int) -> ThreadPlace | None:
         """Return the place of a thread by its native id; None where it is gone."""
         try:
-            return ThreadPlace(os.sched_getaffinity(thread), os.sched_getscheduler(thread))
+            return ThreadPlace(system.processors(thread), system.scheduler(thread))
         except ProcessLookupError:
             return None
 
     def put(self, thread: int, place: ThreadPlace) -> None:
         """Nothing happens where it is gone. Raises OSError where the system does not let it."""
         try:
-            os.sched_setaffinity(thread, place.processors)
-            if place.policy != os.sched_getscheduler(thread):
-                os.sched_setscheduler(thread, place.policy, os.sched_param(0))
+            system.stay_on(thread, set(place.processors))
+            if place.policy != system.scheduler(thread):
+                system.schedule(thread, place.policy)
         except ProcessLookupError:
             return
 
@@ -76,11 +76,6 @@ class Processors:
     def ticks(self) -> dict[int, tuple[int, int]]:
         """Busy ones and all of each processor, since the machine came up."""
         return ticks_by_processor(_read("/proc/stat").decode())
-
-
-def are_known() -> bool:
-    """Can threads be placed on this system?"""
-    return hasattr(os, "sched_setaffinity") and os.path.exists("/proc/thread-self/stat")
 
 
 def ticks_by_processor(stat: str) -> dict[int, tuple[int, int]]:

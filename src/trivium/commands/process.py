@@ -2,9 +2,8 @@
 
 import asyncio
 import contextlib
-import ctypes
+import errno
 import logging
-import os
 import resource
 import sys
 from collections.abc import Callable, Coroutine
@@ -14,7 +13,7 @@ import uvloop
 from rich.console import Console
 
 from trivium.affinity.observer import AffinityObserver
-from trivium.affinity.processors import Processors, are_known
+from trivium.affinity.processors import Processors
 from trivium.codecs.visible_text import visible
 from trivium.commands.collector import COLLECTIONS
 from trivium.commands.stopping import leave
@@ -24,6 +23,7 @@ from trivium.log_rotation import Rotation
 from trivium.log_settings import LOG
 from trivium.log_writer import LogStream, LogWriter
 from trivium.types.interfaces import NO_OBSERVER, RunObserver
+from trivium_worker.wire import system
 
 SWITCH_SECONDS = 0.0005
 _WORKERS = "trivium.worker"
@@ -39,12 +39,14 @@ def keep_memory() -> None:
     copy. No effect with another C library.
     """
     try:
-        libc = ctypes.CDLL("libc.so.6")
-        libc.mallopt(_M_MMAP_THRESHOLD, 32 * 2**20)
-        libc.mallopt(_M_TRIM_THRESHOLD, 256 * 2**20)
-        libc.mallopt(_M_ARENA_MAX, 2)
-    except (OSError, AttributeError):
-        _log.info("no glibc here: its memory settings are left alone")
+        for parameter, value in (
+            (_M_MMAP_THRESHOLD, 32 * 2**20),
+            (_M_TRIM_THRESHOLD, 256 * 2**20),
+            (_M_ARENA_MAX, 2),
+        ):
+            system.libc("mallopt", parameter, value)
+    except OSError as error:
+        _log.info("%s: its settings of memory are left alone", error.strerror)
 
 
 def allow_descriptors() -> None:
@@ -61,12 +63,10 @@ def hide() -> None:
     handlers are. What it starts is not hidden. No effect on other systems than Linux.
     """
     try:
-        status = ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
-    except (OSError, AttributeError):
-        _log.info("no prctl here: other processes of this user may look into this one")
-    else:
-        if status:
-            _log.warning("This process cannot be hidden from handlers: %s.", os.strerror(ctypes.get_errno()))
+        system.libc("prctl", _PR_SET_DUMPABLE, 0, 0, 0, 0)
+    except OSError as error:
+        level = logging.INFO if error.errno == errno.ENOSYS else logging.WARNING
+        _log.log(level, "This process cannot be hidden from handlers: %s.", error.strerror)
 
 
 class VisibleFormatter(logging.Formatter):
@@ -146,7 +146,7 @@ def observer(shares_processor: bool) -> RunObserver:
     """Make the observer of a server's runs: one that lets instances share the loop's processor, where that is wanted
     and the system can do it. Called on the loop.
     """
-    if shares_processor and are_known():
+    if shares_processor and system.can_stay():
         return AffinityObserver(LoopClock(asyncio.get_running_loop()), Processors())
     return NO_OBSERVER
 

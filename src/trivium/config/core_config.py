@@ -3,8 +3,6 @@
 Decides which value of an option means that something is off. Must not know what is served, or by which protocol.
 """
 
-import os
-
 from trivium.config.engine_parameters import parse_engine_parameters
 from trivium.config.options import MetricsConfig, ServerConfig
 from trivium.core.instances.rate_policy import parse_limits
@@ -20,6 +18,7 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.metrics import Measurements
 from trivium.types.spec import Defaults
 from trivium.types.tracing import TraceSettings
+from trivium_worker.wire import system
 
 _MOST_KEPT = 2**28
 
@@ -38,7 +37,7 @@ def core_config(
             queue_items=models.queue_items,
             run_deadline=workers.run_timeout or None,
             gpus=gpus,
-            cpus=len(os.sched_getaffinity(0)),
+            cpus=len(system.processors()),
             max_rows=models.default_rows,
             completes=not models.no_completion,
             installs=models.install_packages != "none",

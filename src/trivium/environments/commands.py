@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trivium.types.interfaces import ProcessGuard
+from trivium_worker.wire import system
 
 MOST_LINES, LONGEST, KEPT_LINES, MOST_WORDS = 200, 4096, 8, 1000
 """Lines that are passed on, bytes of each, lines that are kept of the end, and characters of these together."""
@@ -87,7 +88,7 @@ def _follow(process: "subprocess.Popen[bytes]", output: int, lines: "_Lines", st
         selector.register(output, selectors.EVENT_READ)
         is_open, left = True, _LAST_PIECES
         while not stop.is_set():
-            has_ended = _has_ended(process.pid)
+            has_ended = system.has_ended(process)
             if is_open and left and selector.select(0 if has_ended else _LOOK_SECONDS):
                 piece = os.read(output, _PIECE)
                 lines.take(piece)
@@ -98,11 +99,6 @@ def _follow(process: "subprocess.Popen[bytes]", output: int, lines: "_Lines", st
             elif not is_open:
                 stop.wait(_LOOK_SECONDS)
     return True
-
-
-def _has_ended(pid: int) -> bool:
-    """Tell without reaping it: until then its number, and that of its group, is nobody else's."""
-    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 class _Lines:

@@ -5,7 +5,6 @@ milliseconds and shares that memory. A child that is late, or whose work nobody 
 piece of work finds another one. All of them end with this process, however that ends: the socket to it closes.
 """
 
-import ctypes
 import json
 import os
 import resource
@@ -26,6 +25,7 @@ from typing import NamedTuple
 
 from trivium.machine.python_commands import own_module
 from trivium.types.errors import noted, said_by
+from trivium_worker.wire import system
 
 Work = Callable[[bytes], bytes]
 """What a child does with a piece of work. It raises nothing: what it raises ends the child."""
@@ -307,7 +307,8 @@ def _words(error: BaseException) -> bytes:
 
 
 def _die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
+    with suppress(OSError):  # elsewhere the end of the connection tells it
+        system.libc("prctl", _SET_DEATH_SIGNAL, signal.SIGKILL)
 
 
 def _send(connection: socket.socket, message: bytes) -> None:
@@ -331,9 +332,9 @@ def _message(connection: socket.socket) -> bytes:
 
 def _bound(most: int) -> None:
     """Let this process, and each child, have so much more memory than it has now."""
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    limit = pages * resource.getpagesize() + most
-    with suppress(ValueError, OSError):  # a smaller one has been set already
+    with suppress(ValueError, OSError):  # a smaller one has been set already, or the system does not tell
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        limit = pages * resource.getpagesize() + most
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 

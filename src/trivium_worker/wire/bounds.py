@@ -1,9 +1,11 @@
 """Bounds of a worker process, which it takes upon itself before any code of the model runs, and hands down."""
 
+import errno
 import os
 import resource
 from typing import Any
 
+from trivium_worker.wire import system
 from trivium_worker.wire.values import Failure
 
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
@@ -30,23 +32,22 @@ def _try(option: str, act: Any) -> None:
 
 
 def _stay_on(count: int, index: int) -> None:
-    there = sorted(os.sched_getaffinity(0))
+    there = sorted(system.processors())
     if count > len(there):
         raise ValueError(f"it asks for {count} processors, and there are {len(there)}")
-    os.sched_setaffinity(0, {there[(index * count + i) % len(there)] for i in range(count)})
+    system.stay_on(0, {there[(index * count + i) % len(there)] for i in range(count)})
 
 
 def _leave_network() -> None:
     """Move to a network of its own, in which there is nothing; who is not root needs a user namespace for that."""
-    import ctypes  # which few workers need
-
-    libc = ctypes.CDLL(None, use_errno=True)
     user, group = os.geteuid(), os.getegid()
-    if libc.unshare(CLONE_NEWNET) == 0:
+    try:
+        system.libc("unshare", CLONE_NEWNET)
         return
-    if libc.unshare(CLONE_NEWUSER | CLONE_NEWNET):
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
+    except OSError as error:
+        if error.errno == errno.ENOSYS:
+            raise
+    system.libc("unshare", CLONE_NEWUSER | CLONE_NEWNET)
     maps = {"setgroups": "deny", "uid_map": f"{user} {user} 1", "gid_map": f"{group} {group} 1"}
     for name, text in maps.items():
         with open("/proc/self/" + name, "w") as file:

@@ -9,7 +9,6 @@ joins up. A block that comes back rests for a while as it is, since the next one
 The kernel gives pages to what has been used only, and takes back those of blocks that rest no more.
 """
 
-import fcntl
 import mmap
 import os
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ import numpy as np
 
 from trivium.types.buffers import Lease
 from trivium.types.payload import Tensors
+from trivium_worker.wire import system
 
 RESTING = 4
 """Blocks of one size that rest at most, so that joining them all up at once takes no time that anybody would notice."""
@@ -124,7 +124,6 @@ SMALLEST = 2**13
 
 
 _LEAST_FREED = 2**20
-_LONGEST_NAME = 200  # bytes; Linux takes 249
 """Bytes of a block whose pages are worth a call of the kernel."""
 
 ALIGNED = 64
@@ -155,7 +154,7 @@ class Arena:
     """Used on the loop only. `descriptor` is for workers to inherit."""
 
     def __init__(self, name: str, capacity: int = CAPACITY) -> None:
-        self.descriptor = sealed_memory(f"trivium-{name}", capacity)
+        self.descriptor = system.anonymous_memory(f"trivium-{name}", capacity)
         self._mapped = mmap.mmap(self.descriptor, capacity)
         self.memory = memoryview(self._mapped)
         self._begin = address(self.memory)
@@ -193,7 +192,7 @@ class Arena:
     def _free_pages(self, offset: int, size: int) -> None:
         """Nobody has this block any more: its pages are the kernel's again, here and in the workers."""
         if size >= _LEAST_FREED and self.memory:
-            self._mapped.madvise(mmap.MADV_REMOVE, offset, size)
+            system.free_pages(self._mapped, offset, size)
 
     def _forget_spare(self) -> None:
         if self._spare is not None:
@@ -226,23 +225,6 @@ class Arena:
         self.memory = memoryview(b"")
         del self._mapped
         self._forget_spare()
-
-
-def sealed_memory(name: str, size: int) -> int:
-    """Return a descriptor of `size` bytes of anonymous memory that nobody can make smaller or larger: whoever reads
-    what another process has cut off is ended by SIGBUS. The name is for people, and cut. Raises OSError.
-    """
-    shown = os.fsdecode(os.fsencode(name)[:_LONGEST_NAME])
-    descriptor = os.memfd_create(shown, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    try:
-        os.ftruncate(descriptor, size)
-        fcntl.fcntl(
-            descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
-        )
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
 
 
 def address(data: bytes | memoryview) -> int:

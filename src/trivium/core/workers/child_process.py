@@ -19,11 +19,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from trivium.core.workers.arena import sealed_memory
 from trivium.types.errors import Code, ServeError, said_by
 from trivium.types.interfaces import NO_GUARD, ProcessGuard
 from trivium.types.recording import WORKER_LINE, InstanceName, WorkerLine
 from trivium.types.running import WorkerCommand
+from trivium_worker.wire import system
 
 PAGE = mmap.PAGESIZE
 BEGUN_MARK = 0
@@ -108,11 +108,11 @@ def _start(
         for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
             end.setsockopt(socket.SOL_SOCKET, option, 2**20)
     wire.setblocking(False)
-    page = sealed_memory("trivium-marks", PAGE)
+    page = system.anonymous_memory("trivium-marks", PAGE)
     ours.callback(os.close, page)
     reading, writing = [], []
     for _ in range(2):
-        ends = os.pipe2(os.O_CLOEXEC)
+        ends = os.pipe()
         ours.callback(os.close, ends[0])
         theirs.callback(os.close, ends[1])
         os.set_blocking(ends[0], False)
@@ -324,6 +324,8 @@ SIGKILL.
 TERM_SECONDS = 2.0
 LINGER = 0.2
 """Seconds between the end of the process and that of its connection, which a process that it forked may keep open."""
+LOOK_SECONDS, LOOK_SECONDS_AT_END = 0.5, 0.02
+"""Between two looks at a process whose end the system does not tell; the second once its connection has ended."""
 BURIAL = 2.0
 """Seconds for the end of a process that was killed to become known."""
 
@@ -355,14 +357,12 @@ class ChildProcess:
         self.pid = spawned.process.pid
         self._is_over = self._is_buried = False
         self._begun = 0
-        self._pidfd = _open_pidfd(self.pid)
+        self._pidfd = system.end_of_process(self.pid)
+        self._look: asyncio.TimerHandle | None = None
         if self._pidfd >= 0:
             self._loop.add_reader(self._pidfd, self._process_ended)
-
-    @property
-    def tells_its_end(self) -> bool:
-        """Is `ended` still to be called? Not once it was, and never under a kernel that is too old."""
-        return self._pidfd >= 0
+        else:
+            self._look = self._loop.call_later(LOOK_SECONDS, self._look_for_end, LOOK_SECONDS)
 
     @property
     def has_ended(self) -> bool:
@@ -394,6 +394,19 @@ class ChildProcess:
         if not self._is_over:  # else it has ended by itself, and that is what its post-mortem says
             self.kill(why)
 
+    def disconnected(self) -> None:
+        """Its connection has ended, and so will it, most likely: where the system does not tell, look more often."""
+        if self._look is not None:
+            self._look.cancel()
+            self._look_for_end(LOOK_SECONDS_AT_END)
+
+    def _look_for_end(self, seconds: float) -> None:
+        if system.has_ended(self._spawned.process):
+            self._look = None
+            self._process_ended()
+        else:
+            self._look = self._loop.call_later(seconds, self._look_for_end, seconds)
+
     def last_words(self) -> str:
         """The last lines on its standard error, for a sentence to end with; empty where there are none."""
         return last_words(list(self._outputs[1].last))
@@ -401,6 +414,9 @@ class ChildProcess:
     def finalize(self) -> tuple[int | None, str]:
         """Its exit status, and the post-mortem. What it has started in its session ends with it."""
         self._forget_pidfd()
+        if self._look is not None:
+            self._look.cancel()
+            self._look = None
         self._spawned.kill_for_good()
         status = None
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -423,10 +439,3 @@ class ChildProcess:
             self._loop.remove_reader(self._pidfd)
             os.close(self._pidfd)
             self._pidfd = -1
-
-
-def _open_pidfd(pid: int) -> int:
-    try:
-        return os.pidfd_open(pid)
-    except (OSError, AttributeError):  # an old kernel: the end of the connection tells, too
-        return -1

@@ -365,16 +365,17 @@ class ProcessInstance:
 
     def disconnected(self) -> None:
         """See `FrameOwner`."""
+        self._process.disconnected()
         if self._process.has_ended:
             self._loop.call_soon(self._finalize)
-        elif not (self._is_ending and self._process.tells_its_end):  # else it says goodbye, or is made to end
+        elif not self._is_ending:  # else it says goodbye, or is made to end
             self._loop.call_later(LINGER, self._cut_off)
 
     def _cut_off(self) -> None:
-        """It lives on without a connection, or its end cannot be seen otherwise."""
+        """It lives on without a connection."""
         if not self._is_gone:
             self.kill("it had closed its connection to the server")
-            self._loop.call_later(BURIAL if self._process.tells_its_end else 0, self._finalize)
+            self._loop.call_later(BURIAL, self._finalize)
 
     def _process_ended(self) -> None:
         if self.connection.is_connected:

@@ -23,6 +23,7 @@ from trivium.types.findings import Finding, Severity
 from trivium.types.interfaces import Format
 from trivium.types.sources import SourceSetting
 from trivium.types.spec import InvalidModel, ModelSpec, Origin
+from trivium_worker.wire import system
 
 _SECRET = "keystore_pass"
 
@@ -64,7 +65,7 @@ def check_properties(
     if sources.faults:
         return CheckedProperties(findings, values)
     try:
-        machine = len(os.sched_getaffinity(0)), count_gpus()
+        machine = len(system.processors()), count_gpus()
         settings = settle(catalogue, sources, no_pair, machine, {})
     except ConfigError as error:
         return CheckedProperties((*findings, *error.findings), values)

@@ -47,6 +47,7 @@ from trivium.servers.torchserve.command.token_check import KEY_FILE, KeyFileWrit
 from trivium.servers.torchserve.words.original import SERVER_VERSION
 from trivium.servers.torchserve.words.tokens import Tokens
 from trivium.types.errors import ConfigError, ServeError
+from trivium_worker.wire import system
 
 ALREADY = "TorchServe is already running, please use torchserve --stop to stop TorchServe."
 
@@ -127,7 +128,7 @@ def read_settings(
             "another."
         )
     check_other_places(options)
-    machine = len(os.sched_getaffinity(0)), count_gpus()
+    machine = len(system.processors()), count_gpus()
     return PreparedStart(file, settle(catalogue, sources, make_pair, machine, {"log_level": "info"}))
 
 

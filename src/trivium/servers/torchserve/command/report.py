@@ -1,6 +1,5 @@
 """The lines by which a TorchServe tells of its configuration when it starts."""
 
-import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +8,7 @@ from trivium.profiles import GRPC, GRPC_MANAGEMENT, HTTP, MANAGEMENT, METRICS
 from trivium.servers.torchserve.command.settings import TorchServeSettings
 from trivium.servers.torchserve.command.token_check import KEY_FILE
 from trivium.servers.torchserve.words.original import SERVER_VERSION
+from trivium_worker.wire import system
 
 READY_LINE = "Model server started."
 APIS = {
@@ -32,7 +32,7 @@ def _lines(settings: TorchServeSettings, gpus: int, file: str) -> Iterator[str]:
     yield f"Current directory: {Path.cwd()}"
     yield f"Temp directory: {tempfile.gettempdir()}"
     yield f"Number of GPUs: {gpus}"
-    yield f"Number of CPUs: {len(os.sched_getaffinity(0))}"
+    yield f"Number of CPUs: {len(system.processors())}"
     yield f"Config file: {file or 'N/A'}"
     for role in ("inference", "management", "metrics"):
         yield f"{role.capitalize()} address: {text(f'{role}_address')}"
