@@ -39,8 +39,11 @@ _PLAIN = frozenset(("1", "L", "P", "RGB", "RGBA", "CMYK", "YCbCr", "LA", "PA", "
 _PREMULTIPLIED = {"RGBa": "RGBA", "La": "LA"}
 
 
-def open_picture(data: Any, mode: str = "RGB", most_pixels: int = MOST_PIXELS) -> Picture:
-    """Decode a picture of 8 bits a channel: `RGB`, or `L` for grey levels. Of an animation, the first frame.
+def open_picture(
+    data: Any, mode: str = "RGB", most_pixels: int = MOST_PIXELS, converted: Any = None
+) -> Picture:
+    """Decode a picture of 8 bits a channel: `RGB`, or `L` for grey levels. Of an animation, the first frame. One of
+    another kind is converted; `converted`, if it is there, is called with its own mode.
 
     Its size is judged by its head, before anything is decoded.
     """
@@ -56,6 +59,8 @@ def open_picture(data: Any, mode: str = "RGB", most_pixels: int = MOST_PIXELS) -
         _check_tiles(picture)
         try:
             picture.load()
+            if converted is not None and picture.mode != mode:
+                converted(picture.mode)
             return _with_mode(picture, mode)
         except Exception as error:
             raise ValueError(f"the {picture.format} picture cannot be decoded: {words_of(error)}") from error

@@ -47,13 +47,27 @@ from trivium.types.spec import (
 
 DIALECT = "torchserve"
 ENGINE = "python-torchserve"
-SERVED_BUILT_IN = ("base_handler", "image_classifier", "image_segmenter", "object_detector")
+SERVED_BUILT_IN = (
+    "base_handler",
+    "image_classifier",
+    "image_segmenter",
+    "object_detector",
+    "text_classifier",
+    "densenet_handler",
+)
 LLM_API = "llm_api"
 RUNTIME = "runtime"
 CONFIGURATION = "config.properties"
 _NAMED = 10
 Document = tuple[Manifest, ModelConfig]
 """What `ModelSpec.foreign` holds: both files as they were read."""
+
+_WAYS_OUT = {
+    "dali_image_classifier": "Name image_classifier, which takes the same pictures and needs no DALI.",
+    "vllm_handler": f"Name {LLM_API}, and say under `handler` of model-config.yaml where the model is.",
+    "trt_llm_handler": f"Name {LLM_API}, with the model's own weights in place of an engine of TensorRT.",
+}
+"""Handler that TorchServe brings along and that is not served -> what to do."""
 
 
 class TorchServeFormat:
@@ -290,7 +304,7 @@ def _check_handler(folder: Path, manifest: Manifest, chosen: SourceSetting) -> l
     return fault(
         f"{ref.name}, a handler that TorchServe brings along",
         f"a handler in the archive, one of {', '.join(SERVED_BUILT_IN)}, or {LLM_API} for a language model",
-        "It is not supported in this version: pack a handler of your own, for example one that extends BaseHandler.",
+        f"It is not supported in this version. {_WAYS_OUT[ref.name]}",
     )
 
 

@@ -5,16 +5,11 @@ from typing import Any
 from trivium_worker.dialects.stand_ins import FINDER
 
 CLASSES = {
-    "ts.torch_handler.text_handler": "TextHandler",
-    "ts.torch_handler.text_classifier": "TextClassifier",
-    "ts.torch_handler.densenet_handler": "DenseNetHandler",
     "ts.torch_handler.dali_image_classifier": "DALIImageClassifier",
     "ts.torch_handler.vllm_handler": "VLLMHandler",
     "ts.torch_handler.trt_llm_handler": "TRTLLMHandler",
     "ts.torch_handler.distributed.base_pippy_handler": "BasePippyHandler",
     "ts.torch_handler.distributed.base_deepspeed_handler": "BaseDeepSpeedHandler",
-    "ts.handler_utils.micro_batching": "MicroBatching",
-    "ts.handler_utils.hf_batch_streamer": "TextIteratorStreamerBatch",
 }
 """Module -> its class, which can be extended; making an object of it, or of a subclass, raises."""
 
@@ -24,16 +19,24 @@ FUNCTIONS = ("ts.handler_utils.distributed.pt_pippy", "ts.handler_utils.distribu
 PACKAGES = ("ts.torch_handler.distributed", "ts.handler_utils.distributed")
 
 
+_WAYS_OUT = {
+    "ts.torch_handler.dali_image_classifier": "Extend ts.torch_handler.image_classifier.ImageClassifier",
+    "ts.torch_handler.vllm_handler": "Name the built-in handler llm_api for a language model",
+    "ts.torch_handler.trt_llm_handler": "Name the built-in handler llm_api for a language model",
+    "ts.torch_handler.distributed": "Fit the model to one device, and extend BaseHandler",
+    "ts.handler_utils.distributed": "Fit the model to one device, and extend BaseHandler",
+}
+
+
 class NotSupported(NotImplementedError):
     """Raised by a part of TorchServe that this version does not support."""
 
 
 def refusal(name: str) -> NotSupported:
     """Return the error for a name."""
-    return NotSupported(
-        f"{name} of TorchServe is not supported in this version. Write what you need from it "
-        "into the handler, or extend ts.torch_handler.base_handler.BaseHandler."
-    )
+    ways = (way for module, way in _WAYS_OUT.items() if name.startswith(module))
+    way = next(ways, "Write what you need from it into the handler")
+    return NotSupported(f"{name} of TorchServe is not supported in this version. {way}.")
 
 
 def _class(module: str) -> dict[str, Any]:

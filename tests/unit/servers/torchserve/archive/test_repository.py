@@ -461,7 +461,7 @@ def test_requirements_are_reported(tmp_path: Path, defaults: Defaults) -> None:
         ({"handler.py": HANDLER}, "model.handler", "no MAR-INF"),
         (files(handler=None), "model.handler", "no handler"),
         (files(handler="other.py"), "model.handler", "handler.py"),
-        (files(handler="text_classifier"), "model.handler", "not supported in this version"),
+        (files(handler="vllm_handler"), "model.handler", "not supported in this version"),
         (files(serializedFile="weights.pt"), "model.serializedFile", "weights.pt"),
         (files(modelFile="net.py"), "model.modelFile", "net.py"),
         (files(configFile="c.yaml"), "model.configFile", "c.yaml"),

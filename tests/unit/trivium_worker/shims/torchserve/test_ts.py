@@ -419,16 +419,11 @@ class H:
 @pytest.mark.parametrize(
     ("module", "name"),
     [
-        ("ts.torch_handler.text_handler", "TextHandler"),
-        ("ts.torch_handler.text_classifier", "TextClassifier"),
-        ("ts.torch_handler.densenet_handler", "DenseNetHandler"),
         ("ts.torch_handler.vllm_handler", "VLLMHandler"),
         ("ts.torch_handler.trt_llm_handler", "TRTLLMHandler"),
         ("ts.torch_handler.dali_image_classifier", "DALIImageClassifier"),
         ("ts.torch_handler.distributed.base_pippy_handler", "BasePippyHandler"),
         ("ts.torch_handler.distributed.base_deepspeed_handler", "BaseDeepSpeedHandler"),
-        ("ts.handler_utils.micro_batching", "MicroBatching"),
-        ("ts.handler_utils.hf_batch_streamer", "TextIteratorStreamerBatch"),
         ("ts.handler_utils.utils", "create_predict_response"),
         ("ts.handler_utils.distributed.pt_pippy", "get_pipeline_driver"),
         ("ts.handler_utils.distributed.deepspeed", "get_ds_engine"),

@@ -49,6 +49,24 @@ def load_eager(
     return model
 
 
+def load_vocabulary(path: str, settings: dict[str, Any]) -> Any:
+    """The vocabulary of a handler for texts: a dict, unless model-config.yaml says `handler: {weights_only: false}`.
+    ValueError for anything else.
+    """
+    import torch
+
+    try:
+        return torch.load(path, weights_only=_is_safe(settings))
+    except Exception as error:
+        if not _is_safe(settings):
+            raise
+        raise ValueError(
+            f"{path} is no plain dict of numbers by word: {str(error).splitlines()[0]} Save it as one, "
+            "torch.save(dict(vocabulary), 'source_vocab.pt'), or let it run code, by handler: {weights_only: false} in "
+            "model-config.yaml"
+        ) from error
+
+
 def load_script(weights: str, device: Any) -> Any:
     """A TorchScript file."""
     import torch

@@ -22,6 +22,7 @@ class VisionHandler(BaseHandler, ABC):
     """Makes tensors of pictures by `image_processing`, which a handler defines: a picture in, a tensor out."""
 
     image_processing: Any
+    _has_noted_mode = False
 
     def initialize(self, context: Any) -> None:
         """Load the model, and what explains its answers, where the package captum is installed."""
@@ -45,7 +46,12 @@ class VisionHandler(BaseHandler, ABC):
         return torch.FloatTensor(image)
 
     def _picture(self, data: bytes) -> Any:
-        return open_picture(data, most_pixels=self._most_pixels)
+        return open_picture(data, most_pixels=self._most_pixels, converted=self._note_mode)
+
+    def _note_mode(self, mode: str) -> None:
+        if not self._has_noted_mode:
+            self._has_noted_mode = True
+            logging.warning("a picture is of the mode %s, and becomes RGB; this is said once", mode)
 
     def get_insights(self, tensor_data: Any, _: Any, target: Any = 0) -> Any:
         """Return how much each value of the pictures says for a class, by integrated gradients."""
