@@ -8,19 +8,19 @@ import queue
 import threading
 import time
 from collections.abc import Mapping
+from concurrent.futures import Future, wait
 from typing import Any
 
 STEPS = ("preprocess", "inference", "postprocess")
 
 
 class _Piece:
-    """A piece of a batch on its way: its place in the batch, what it is by now, and whom it goes back to."""
+    """A piece of a batch on its way: its place in the batch, what it is by now, and what becomes of it."""
 
-    def __init__(self, index: int, value: Any, back: "queue.SimpleQueue[_Piece]") -> None:
+    def __init__(self, index: int, value: Any) -> None:
         self.index = index
         self.value = value
-        self.back = back
-        self.error: BaseException | None = None
+        self.answer: Future[list[Any]] = Future()
 
 
 class MicroBatching:
@@ -75,30 +75,30 @@ class MicroBatching:
             self.shutdown()
 
     def _work(self, step: str) -> None:
-        """Take pieces through one step, until told to end."""
+        """Take pieces through one step, until there is none in its turn."""
         following = STEPS[STEPS.index(step) + 1 :][:1]
         while (piece := self._queues[step].get()) is not None:
             self._local.index = piece.index
             try:
                 piece.value = getattr(self.handler, step)(piece.value)
             except BaseException as error:
-                piece.error = error
-            if piece.error is None and following:
+                piece.answer.set_exception(error)
+                continue
+            if following:
                 self._queues[following[0]].put(piece)
             else:
-                piece.back.put(piece)
+                piece.answer.set_result(piece.value)
 
     def handle(self, data: "list[Any]") -> "list[Any]":
         """Return the answers of a batch, in its order. Raises what the first piece that failed has raised."""
-        back: queue.SimpleQueue[_Piece] = queue.SimpleQueue()
-        starts = range(0, len(data), self.micro_batch_size)
-        for index, start in enumerate(starts):
-            self._queues[STEPS[0]].put(_Piece(index, data[start : start + self.micro_batch_size], back))
-        pieces = sorted((back.get() for _ in starts), key=lambda piece: piece.index)
+        size = self.micro_batch_size
+        pieces = [
+            _Piece(index, data[start : start + size]) for index, start in enumerate(range(0, len(data), size))
+        ]
         for piece in pieces:
-            if piece.error is not None:
-                raise piece.error
-        return [answer for piece in pieces for answer in piece.value]
+            self._queues[STEPS[0]].put(piece)
+        wait([piece.answer for piece in pieces])
+        return [answer for piece in pieces for answer in piece.answer.result()]
 
     def get_micro_batch_idx(self) -> "int | None":
         """Return the place in its batch of the piece that this thread has in hand."""

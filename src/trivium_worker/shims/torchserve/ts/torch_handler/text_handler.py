@@ -1,4 +1,4 @@
-"""`TextHandler`: texts become numbers by a vocabulary that lies beside the model; to be extended.
+"""`TextHandler`: texts become numbers by the vocabulary of the archive; to be extended.
 
 Source: spec sheet `torchserve`, section 8.3. Needs torch. The methods that handlers extend keep the original's names,
 with the underscore that they have there.
