@@ -7,7 +7,7 @@ file, nor know the engine.
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from trivium.servers.triton.repository import disagreements, translation
+from trivium.servers.triton.repository import disagreements, open_tensors, translation
 from trivium.servers.triton.repository.disagreements import of_version, with_fact
 from trivium.servers.triton.repository.normalisation import fill_preferred
 from trivium.servers.triton.repository.own_completion import complete_by_model
@@ -32,7 +32,7 @@ def complete(spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
     if facts.document:
         return complete_by_model(spec, facts.document)
     if not any(backend.completes for backend in BACKENDS if backend.engine_name == spec.engine):
-        return spec
+        return open_tensors.told(spec, facts)
     document = document_of(spec)
     assert document is not None, "a spec of another format was given to the Triton format to finish"
     config = new_config()
