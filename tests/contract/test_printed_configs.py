@@ -1,4 +1,4 @@
-"""What `GET /v2/models/MODEL/config` prints is read: written down beside the model's own files it gives the same model."""
+"""What `GET /v2/models/MODEL/config` prints is read: beside the model's own files it gives the same model."""
 
 import json
 import shutil

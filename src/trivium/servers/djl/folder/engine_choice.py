@@ -15,6 +15,7 @@ from trivium.servers.djl.words.detection import Detected, detect, find_file
 from trivium.servers.djl.words.engines import NAMES, PYTHON, SPELLINGS, DjlEngine, served_names
 from trivium.servers.djl.words.handlers import HandlerKind, is_asynchronous, kind_of, names_of
 from trivium.servers.djl.words.settings import DjlSettings, Placed
+from trivium.types.findings import Change
 from trivium.types.spec import Origin
 
 _ENTRY = "option.entryPoint"
@@ -92,7 +93,7 @@ def _engine(
         engine, report = NAMES.get(written.value.lower(), (None, ""))
         if engine is None or not engine.engine:
             settings.fault(
-                "engine", f"engine={written.value}", served_names(), _way_out(engine, written.value)
+                "engine", f"engine={written.value}", served_names(), *_way_out(engine, written.value)
             )
             return None
         if report:
@@ -186,7 +187,9 @@ def _check_entry(settings: DjlSettings, folder: DjlModelFolder, entry: str) -> b
     files = sorted(name for name in folder.files if name.endswith(".py"))
     meant = near(PurePosixPath(entry).name, files, 0.0)
     hint = f"Did you mean {meant}?" if meant else "Add the file."
-    settings.fault(_ENTRY, f"no file {entry} in {folder.path}", "a file of the folder, or a module", hint)
+    mends = (Change(value=meant),) if meant else ()
+    found = f"no file {entry} in {folder.path}"
+    settings.fault(_ENTRY, found, "a file of the folder, or a module", hint, *mends)
     return False
 
 
@@ -198,7 +201,9 @@ def _check_function(settings: DjlSettings, folder: DjlModelFolder, entry: str, f
         return
     meant = near(function, sorted(names))
     hint = f"Did you mean {meant}?" if meant else f"Define {function}(inputs) there, or name the function."
-    settings.fault(_FUNCTION, f"{file} has no function {function}", "a function of that file", hint)
+    mends = (Change(value=meant),) if meant else ()
+    found = f"{file} has no function {function}"
+    settings.fault(_FUNCTION, found, "a function of that file", hint, *mends)
 
 
 def _refuse_engine(settings: DjlSettings, folder: DjlModelFolder, detected: Detected) -> None:
@@ -232,8 +237,9 @@ def _check_model_id(settings: DjlSettings) -> None:
         )
 
 
-def _way_out(engine: DjlEngine | None, name: str) -> str:
+def _way_out(engine: DjlEngine | None, name: str) -> tuple[str, *tuple[Change, ...]]:
+    """Return the hint, and the change that it names, if it names one."""
     if engine is not None:
-        return engine.way_out
+        return (engine.way_out,)
     meant = near(name, SPELLINGS)
-    return f"Did you mean {meant}?" if meant else "Write one of them."
+    return (f"Did you mean {meant}?", Change(value=meant)) if meant else ("Write one of them.",)

@@ -10,7 +10,7 @@ from typing import assert_never
 from trivium.servers.triton.repository.folder import TritonModelFolder
 from trivium.servers.triton.words.backends import Backend
 from trivium.servers.triton.words.config_text import ConfigText
-from trivium.types.findings import Finding
+from trivium.types.findings import Change, Finding
 from trivium.types.spec import All, Latest, Specific, VersionPolicy
 
 
@@ -47,7 +47,8 @@ def check_name(text: ConfigText, folder: TritonModelFolder) -> Iterator[Finding]
     name = text.config.name
     if name and name != folder.name:
         hint = f'Write name: "{folder.name}", or rename the folder.'
-        yield text.fault("name", f"the name {name} in the folder {folder.name}", f"{folder.name}", hint)
+        found, change = f"the name {name} in the folder {folder.name}", Change(value=f'"{folder.name}"')
+        yield text.fault("name", found, f"{folder.name}", hint, change)
 
 
 def check_choice(text: ConfigText, folder: TritonModelFolder) -> Iterator[Finding]:

@@ -30,7 +30,7 @@ def allowed(text: ConfigText, backend: Backend, findings: Sequence[Finding]) -> 
 
 
 def told(spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
-    """Return the spec with what the file tells of its open inputs: which may lack, which stands for many."""
+    """Return the spec with what the file tells of its open inputs: which may be left out, which stands for many."""
     there = {tensor.name: tensor for tensor in facts.inputs if tensor.open}
     if not there:
         return spec

@@ -12,8 +12,8 @@ from trivium.servers.triton.repository.limits import RUN_TIMEOUT
 from trivium.servers.triton.words.checks import KIND_GPU
 from trivium.servers.triton.words.config_text import ConfigText
 from trivium.servers.triton.words.datatypes import datatype_of
-from trivium.types.datatype import DataType
 from trivium.types.batch_shapes import BatchInput, BatchOutput, BatchShapes, ShapeFact
+from trivium.types.datatype import DataType
 from trivium.types.resources import ResourceNeed, ResourceRequest
 from trivium.types.schedules import Graph, Sequence, Step
 from trivium.types.spec import (

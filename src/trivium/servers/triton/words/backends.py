@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from trivium.codecs.near_names import near
 from trivium.servers.triton.words.config_text import ConfigText
-from trivium.types.findings import Finding
+from trivium.types.findings import Change, Finding
 
 PRIVATE_REGIONS = ("triton_python_backend_shm_region_",)
 """Keys of shared memory begin so that the original's Python backend keeps for itself (sheet `triton`, section 4.10)."""
@@ -110,7 +110,8 @@ def _ensemble(text: ConfigText) -> Backend | Finding:
     if config.backend or config.platform not in ("", ENSEMBLE.platform):
         found = f"an ensemble with the backend {config.backend or config.platform}"
         key = "backend" if config.backend else "platform"
-        return text.fault(key, found, 'platform: "ensemble" alone', "Remove it: the steps have their own.")
+        expected, hint = 'platform: "ensemble" alone', "Remove it: the steps have their own."
+        return text.fault(key, found, expected, hint, Change())
     return ENSEMBLE
 
 
@@ -125,10 +126,14 @@ def _by_platform(text: ConfigText) -> Backend | Finding:
     if name:
         expected = backend.name if backend else f"a platform of {name}"
         hint = f'Write backend: "{backend.name}".' if backend else "Remove platform: backend is enough."
-        return text.fault("platform", f"the platform {platform} with the backend {name}", expected, hint)
+        change = Change("backend", value=f'"{backend.name}"') if backend else Change()
+        found = f"the platform {platform} with the backend {name}"
+        return text.fault("platform", found, expected, hint, change)
     meant = near(platform, known)
+    mends = (Change(value=f'"{meant}"'),) if meant else ()
     hint = f"Did you mean {meant}?" if meant else "Write backend instead, with the backend's name."
-    return text.fault("platform", f"the platform {platform}", f"one of {', '.join(sorted(known))}", hint)
+    expected = f"one of {', '.join(sorted(known))}"
+    return text.fault("platform", f"the platform {platform}", expected, hint, *mends)
 
 
 def _best(rows: list[Backend], filename: str, files: Collection[str]) -> Backend:

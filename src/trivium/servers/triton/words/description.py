@@ -83,6 +83,8 @@ def _config_of(spec: ModelSpec) -> ModelConfigMessage:
     if spec.batching.batch_axis:
         config.max_batch_size = spec.batching.max_rows
     fill_tensors(config.input, tuple(_as_the_file_has_it(spec, one) for one in spec.inputs))
+    for made, tensor in zip(config.input, spec.inputs, strict=True):
+        made.optional = tensor.optional
     fill_tensors(config.output, tuple(_as_the_file_has_it(spec, one) for one in spec.outputs))
     if spec.batching.merge and spec.batching.batch_axis:
         config.dynamic_batching.preferred_batch_size.extend(spec.dynamic.preferred_rows)
@@ -118,8 +120,6 @@ def fill_tensors(blocks: Blocks[ModelTensor], tensors: tuple[TensorSpec, ...]) -
         block.name = tensor.name
         if not tensor.open:  # else the field stays TYPE_INVALID, which is its default
             block.data_type = number_of(tensor.datatype)
-        if tensor.optional:
-            setattr(block, "optional", True)  # outputs have no such field, nor are they ever
         block.dims.extend(tensor.dims)
         if tensor.inner is not None:
             block.reshape.SetInParent()
