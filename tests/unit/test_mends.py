@@ -2,12 +2,14 @@
 
 import json
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 
 import pytest
+from tests.fixtures import models
 from tests.harness import djl_folders
 from tests.harness.mending import mended
 from tests.unit.cli.test_check_mutants import FILES, SERVED, misspelt, slips
@@ -18,6 +20,7 @@ from tests.unit.servers.triton.words.test_mutants import FILES as CONFIGS
 from tests.unit.servers.triton.words.test_mutants import GPUS, mutants
 
 from trivium.codecs.java_properties import read as read_properties
+from trivium.engines.onnx.engine import ENGINE
 from trivium.servers.djl.command import sources as djl_sources
 from trivium.servers.djl.command.keys import CONFIG as DJL_CONFIG
 from trivium.servers.djl.words.engines import DjlEngine
@@ -27,12 +30,14 @@ from trivium.servers.djl.words.workflows import read_workflow
 from trivium.servers.torchserve.command import sources as torchserve_sources
 from trivium.servers.torchserve.command.properties_table import CONFIG as TORCHSERVE_CONFIG
 from trivium.servers.torchserve.words.model_config import read_model_config
+from trivium.servers.triton.repository.repository import FORMAT
 from trivium.servers.triton.words.checks import check
 from trivium.servers.triton.words.reader import read_config
 from trivium.settings.kinds import OneOf, Whole
 from trivium.settings.sources import SettingsTable
 from trivium.types.errors import ConfigError
 from trivium.types.findings import Finding, Severity
+from trivium.types.spec import Defaults
 
 Look = Callable[[str], Sequence[Finding]]
 MOST = 12
@@ -78,6 +83,109 @@ def all_followed(mutants: Iterable[str], look: Look) -> int:
 def test_a_configuration_of_triton(gpus: int, step: int) -> None:
     made = [mutant.text for text in CONFIGS for mutant in mutants(text)][::step]
     assert all_followed(made, lambda text: check(read_config("config.pbtxt", text.encode()), gpus)) > 200
+
+
+CONTRADICTIONS = (
+    ("INT32", "[ 4 ]"),
+    ("FP32", "[ 5 ]"),
+    ("FP32", "[ 1, 4 ]"),
+    ("FP32", "[ -1, 4 ]"),
+    ("FP32", "4"),
+)
+
+
+@pytest.mark.parametrize("shape", [("n", 4), ("n",), (4,), (2, 4), ()], ids=str)
+@pytest.mark.parametrize("rows", [0, 4])
+def test_a_configuration_and_its_model_file(shape: tuple[int | str, ...], rows: int, tmp_path: Path) -> None:
+    """Of whatever type and shape the tensors are configured, the hints lead to what loads."""
+    path = models.bare_add(tmp_path, "m", shape)
+    numbers = count()
+
+    last = list[Finding]()
+
+    def look(text: str) -> Sequence[Finding]:
+        last[:] = looked(text)
+        return tuple(last)
+
+    def looked(text: str) -> Sequence[Finding]:
+        folder = tmp_path / str(next(numbers)) / "m"
+        (folder / "1").mkdir(parents=True)
+        shutil.copy(path, folder / "1" / "model.onnx")
+        (folder / "config.pbtxt").write_text(text)
+        reading = FORMAT.read(folder, Defaults())
+        try:
+            specs = [FORMAT.finish(spec, ENGINE.facts(spec)) for spec in reading.specs]
+        except ConfigError as error:
+            return error.findings
+        assert specs or any(one.mends for model in reading.unreadable for one in model.findings)
+        return [one for model in reading.unreadable for one in model.findings]
+
+    total = 0
+    for kind, dims in CONTRADICTIONS:
+        ends = "".join(
+            f'{section} {{\nname: "{name}"\ndata_type: TYPE_{kind}\ndims: {dims}\n}}\n'
+            for section, name in (("input", "a"), ("input", "b"), ("output", "sum"))
+        )
+        total += followed(one, look)
+        except AssertionError as error:
+            wrong.append(f"{one[:300]}\n{error}")
+    assert not wrong, f"{len(wrong)}\n" + "\n\n".join(wrong[:20])
+    return total
+
+
+@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 16])
+@pytest.mark.parametrize("gpus", [GPUS, 0])
+def test_a_configuration_of_triton(gpus: int, step: int) -> None:
+    made = [mutant.text for text in CONFIGS for mutant in mutants(text)][::step]
+    assert all_followed(made, lambda text: check(read_config("config.pbtxt", text.encode()), gpus)) > 200
+
+
+CONTRADICTIONS = (
+    ("INT32", "[ 4 ]"),
+    ("FP32", "[ 5 ]"),
+    ("FP32", "[ 1, 4 ]"),
+    ("FP32", "[ -1, 4 ]"),
+    ("FP32", "4"),
+)
+
+
+@pytest.mark.parametrize("shape", [("n", 4), ("n",), (4,), (2, 4), ()], ids=str)
+@pytest.mark.parametrize("rows", [0, 4])
+def test_a_configuration_and_its_model_file(shape: tuple[int | str, ...], rows: int, tmp_path: Path) -> None:
+    """Of whatever type and shape the tensors are configured, the hints lead to what loads."""
+    path = models.bare_add(tmp_path, "m", shape)
+    numbers = count()
+
+    last = list[Finding]()
+
+    def look(text: str) -> Sequence[Finding]:
+        last[:] = looked(text)
+        return tuple(last)
+
+    def looked(text: str) -> Sequence[Finding]:
+        folder = tmp_path / str(next(numbers)) / "m"
+        (folder / "1").mkdir(parents=True)
+        shutil.copy(path, folder / "1" / "model.onnx")
+        (folder / "config.pbtxt").write_text(text)
+        reading = FORMAT.read(folder, Defaults())
+        try:
+            specs = [FORMAT.finish(spec, ENGINE.facts(spec)) for spec in reading.specs]
+        except ConfigError as error:
+            return error.findings
+        assert specs or any(one.mends for model in reading.unreadable for one in model.findings)
+        return [one for model in reading.unreadable for one in model.findings]
+
+    total = 0
+    for kind, dims in CONTRADICTIONS:
+        ends = "".join(
+            f"{section} {{\n{tensor(kind, dims).format(name)}\n}}\n".replace(
+                " data_type", "\ndata_type"
+            ).replace(" dims", "\ndims")
+            for section, name in (("input", "a"), ("input", "b"), ("output", "sum"))
+        )
+        total += followed(f'backend: "onnxruntime"\nmax_batch_size: {rows}\n{ends}', look)
+        assert last == []
+    assert total > 3
 
 
 def look_into_djl(root: Path, engine: DjlEngine) -> Look:

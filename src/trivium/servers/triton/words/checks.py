@@ -211,7 +211,7 @@ def _warmup_input(text: ConfigText, block: str) -> Iterator[Finding]:
             yield text.fault(f"{block}.key", f"the input {name}", f"one of {names}", "Correct the key.")
         return
     tensor = tensors[0]
-    if data.data_type and tensor.data_type != data.data_type:
+    if data.data_type and tensor.data_type not in (0, data.data_type):  # of 0 it is said that it lacks
         found, expected = types[data.data_type], types[tensor.data_type]
         yield text.fault(
             f"{block}.value.data_type",
