@@ -14,6 +14,7 @@ from trivium.servers.djl.folder.folder import DjlModelFolder
 from trivium.servers.djl.words.detection import Detected, detect, find_file
 from trivium.servers.djl.words.engines import NAMES, PYTHON, SPELLINGS, DjlEngine, served_names
 from trivium.servers.djl.words.handlers import HandlerKind, is_asynchronous, kind_of, names_of
+from trivium.servers.djl.words.naming import inferred_name
 from trivium.servers.djl.words.settings import DjlSettings, Placed
 from trivium.types.findings import Change
 from trivium.types.spec import Origin
@@ -24,6 +25,7 @@ _ASYNC = "option.async_mode"
 _MODEL_ID = "option.model_id"
 _REMOTE = ("http://", "https://")
 _STORES = ("s3://", "djl://", "gs://", "hdfs://")
+_PREFIX = ("option.modelName", "option.modeName")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ def _mode(settings: DjlSettings, folder: DjlModelFolder, entry: str, function: s
 
 
 def _prefixes(settings: DjlSettings, folder: DjlModelFolder) -> tuple[str, ...]:
-    name = settings.text(["option.modelName", "option.modeName"]).value
+    name = settings.text(_PREFIX).value
     return (name,) if name else folder.prefixes
 
 
@@ -124,8 +126,10 @@ def _model_file(
         return Placed(file, Origin(str(folder.path / file), ""))
     (suffix, *_) = suffixes
     expected = " or ".join(f"{prefix}{suffix}" for prefix in dict.fromkeys((*prefixes, "model")))
-    hint = folder.misnamed((suffix,)) or "Add the model file."
-    settings.fault("option.modelName", f"no model file in {folder.path}", expected, hint)
+    written = settings.text(_PREFIX).origin
+    key = written.key or _PREFIX[0]
+    hint = folder.misnamed((suffix,), key) or "Add the model file."
+    settings.fault(key, f"no model file in {folder.path}", expected, hint)
     return None
 
 
@@ -213,7 +217,7 @@ def _refuse_engine(settings: DjlSettings, folder: DjlModelFolder, detected: Dete
         "engine",
         f"no Python file to run in {folder.path}, but {detected.entry}, a model for the engine {name}",
         "model.py, or the other engine",
-        f"Write engine={name}, or name it in the model's URL: {folder.name}::{name}=...",
+        f"Write engine={name}, or name it in the model's URL: {inferred_name(folder.path.name)}::{name}=...",
     )
 
 
@@ -241,5 +245,5 @@ def _way_out(engine: DjlEngine | None, name: str) -> tuple[str, *tuple[Change, .
     """Return the hint, and the change that it names, if it names one."""
     if engine is not None:
         return (engine.way_out,)
-    meant = near(name, SPELLINGS)
+    meant = near(name, [one for one in SPELLINGS if NAMES[one.lower()][0].engine])
     return (f"Did you mean {meant}?", Change(value=meant)) if meant else ("Write one of them.",)
