@@ -13,7 +13,7 @@ from pathlib import Path
 from trivium.codecs.near_names import near
 from trivium.servers.djl.words import adapters
 from trivium.servers.djl.words.model_urls import LOCAL, DjlModelUrl, read_devices, read_url
-from trivium.servers.djl.words.workflow_documents import Place, WorkflowText, shown
+from trivium.servers.djl.words.workflow_documents import MODEL_DIR, Place, WorkflowText, shown
 from trivium.servers.djl.words.workflow_graphs import Callables, Expressions, FunctionPlace, ModelPlace
 from trivium.types.errors import ConfigError, ServeError
 from trivium.types.findings import Change
@@ -224,6 +224,11 @@ class _Reading:
             hint = "Name its models here, and write its expressions below workflow."
             self._text.fault(place, f"{shown(value)}, a workflow", expected, hint)
             return None
+        if url.scheme == LOCAL and not url.place.startswith("/"):
+            found = f"{shown(value)}, a path that begins where the server was started"
+            self._text.notice(
+                place, found, f"Write {{{MODEL_DIR}}}/{url.place} to have it begin at this file."
+            )
         return url
 
     def _source(

@@ -12,6 +12,7 @@ from trivium.servers.triton.words.backends import Backend
 from trivium.servers.triton.words.config_text import ConfigText
 from trivium.types.findings import Change, Finding
 from trivium.types.spec import All, Latest, Specific, VersionPolicy
+from trivium.types.spoken import spoken
 
 
 def version_policy(text: ConfigText) -> VersionPolicy:
@@ -59,7 +60,7 @@ def check_choice(text: ConfigText, folder: TritonModelFolder) -> Iterator[Findin
     if folder.preferred:
         yield text.notice("", f"no configs/{folder.preferred}.pbtxt; there is {there}")
     elif not folder.has_config:
-        yield text.notice("", f"no config.pbtxt; --model-config-name can choose one of {there}")
+        yield text.notice("", spoken(f"no config.pbtxt; --model-config-name can choose one of {there}"))
 
 
 def check_versions(text: ConfigText, folder: TritonModelFolder) -> Iterator[Finding]:
