@@ -10,8 +10,11 @@ from trivium.types.spec import ModelSpec
 
 
 def place_of(spec: ModelSpec, name: str) -> str:
-    """Return where a parameter was found, in brackets, as a sentence goes on: the user's own file, line and key."""
-    return f" ({spec.origin.get(f'parameters[{name}]', 'as read')})"
+    """Return where a parameter was found, in brackets, as a sentence goes on: the user's own file, line and key. Empty
+    where nobody knows.
+    """
+    origin = spec.origin.get(f"parameters[{name}]")
+    return "" if origin is None else f" ({origin})"
 
 
 def read_parameters(spec: ModelSpec, rows: Iterable[Setting]) -> dict[str, Any]:
