@@ -1,5 +1,17 @@
-"""How hypothesis runs in every test: see `tests.harness.properties`."""
+"""How hypothesis runs in every test: see `tests.harness.properties`. Each test ends with our own words for options."""
 
+from collections.abc import Iterator
+
+import pytest
 from tests.harness import properties
 
+from trivium.types.spoken import speak_as_ourselves
+
 properties.register()
+
+
+@pytest.fixture(autouse=True)
+def _our_own_words() -> Iterator[None]:
+    """A command that ran inside a test has had the whole process speak its words."""
+    yield
+    speak_as_ourselves()

@@ -53,6 +53,7 @@ from trivium.types.protocol_context import (
 from trivium.types.recording import ServingRecorder
 from trivium.types.sources import Place
 from trivium.types.spec import InvalidModel, ModelSpec
+from trivium.types.spoken import spoken
 
 FrontEnd = HttpFrontend | H2Frontend
 FindEngine = Callable[[ModelSpec], Engine]
@@ -137,7 +138,10 @@ def _check_engines(engines: Mapping[str, Engine], parameters: Iterable[str]) -> 
         if engine not in engines:
             raise ServeError(
                 Code.INVALID,
-                f"--engine-parameters: there is no engine '{engine}' ({name}); there are {', '.join(sorted(engines))}.",
+                spoken(
+                    f"--engine-parameters: there is no engine '{engine}' ({name}); there are "
+                    f"{', '.join(sorted(engines))}."
+                ),
             )
 
 

@@ -8,6 +8,7 @@ from trivium.exporters.otlp import NAMES, Collector, Spans
 from trivium.exporters.trace_files import TraceFiles, TraceText
 from trivium.server_record import ServerRecord
 from trivium.types.errors import Code, ServeError
+from trivium.types.spoken import spoken
 from trivium.types.tracing import Detail, TraceExporter, TraceSettings
 
 LEVELS = {"timestamps": Detail.TIMES, "tensors": Detail.TENSORS}
@@ -21,7 +22,7 @@ def exporter(config: ServerConfig, server: ServerRecord, text: TraceText) -> Tra
     if options.file and options.endpoint:
         raise ServeError(
             Code.INVALID,
-            "Traces go to one place: give --trace-file or --trace-endpoint, not both.",
+            spoken("Traces go to one place: give --trace-file or --trace-endpoint, not both."),
         )
     if options.file:
         return TraceFiles(options.file, text, follows=server.trace_files_follow)
@@ -41,12 +42,14 @@ def settings(config: ServerConfig, server: ServerRecord) -> TraceSettings:
         if word not in LEVELS:
             raise ServeError(
                 Code.INVALID,
-                f"--trace-levels: there is no level {word[:40]!r}; there are: {', '.join(LEVELS)}. Correct it.",
+                spoken(
+                    f"--trace-levels: there is no level {word[:40]!r}; there are: {', '.join(LEVELS)}. Correct it."
+                ),
             )
     if words and not config.tracing.has_place and not server.traces_nowhere:
         raise ServeError(
             Code.INVALID,
-            "--trace-levels needs a place for traces. Give --trace-file or --trace-endpoint, too.",
+            spoken("--trace-levels needs a place for traces. Give --trace-file or --trace-endpoint, too."),
         )
     return TraceSettings(
         frozenset(LEVELS[word] for word in words),
@@ -62,7 +65,8 @@ def _resource(text: str) -> dict[str, str]:
         key, equals, value = pair.partition("=")
         if not (key and equals):
             raise ServeError(
-                Code.INVALID, f"--trace-resource: {pair[:80]!r} is not of the form KEY=VALUE. Correct it."
+                Code.INVALID,
+                spoken(f"--trace-resource: {pair[:80]!r} is not of the form KEY=VALUE. Correct it."),
             )
         found[key] = value
     return found

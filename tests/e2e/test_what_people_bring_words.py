@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.harness.djl_serving import djl_serving
 from tests.harness.ports import free_port
 from tests.harness.raw_http import ask, get, post
 from tests.harness.server_process import until
@@ -114,3 +115,19 @@ def test_where_torchserve_says_little_the_cause_is_in_the_log_once(tmp_path: Pat
         assert "to model 'm' is answered with 503" in line
         assert "no such city" in line
         assert re.search(r"handler\.py, line 4", line)
+
+
+def test_a_command_names_the_options_that_it_has(tmp_path: Path) -> None:
+    """None of them has our --fetch-from; TorchServe's configuration has a property of its own for that."""
+    elsewhere = "https%3A%2F%2Fmodels.example%2Fm"
+    with djl_serving(tmp_path / "djl", home=tmp_path) as server:
+        answer = server.manage("POST", f"/models?url={elsewhere}.zip")
+        said = f"{answer.body!r}{server.said()}"
+        assert "TRIVIUM_FETCH_FROM" in said
+        assert "--fetch-from" not in said
+    root = tmp_path / "models"
+    triton_model(root, "echo")
+    with tritonserver(tmp_path / "triton", "--model-repository", root) as triton:
+        region = b'{"key": "/nobody", "byte_size": 4}'
+        answer = ask(triton.port("http"), post("/v2/systemsharedmemory/region/r/register", region))
+        assert "--client-shared-memory" not in f"{answer.body!r}{triton.said()}"

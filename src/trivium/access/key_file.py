@@ -7,6 +7,7 @@ from pathlib import Path
 from trivium.access.keys import AccessKey, parse_keys
 from trivium.access.reread import Reread, read_regular
 from trivium.types.errors import Code, ServeError
+from trivium.types.spoken import spoken
 
 
 def read_file(path: Path) -> str:
@@ -22,8 +23,10 @@ def read_file(path: Path) -> str:
 def _unreadable(path: Path, why: str) -> ServeError:
     return ServeError(
         Code.NOT_FOUND,
-        f"The key file {path} cannot be read: {why}. Give --keys a TOML file with a [[key]] for each key; "
-        "`trivium key` prints one.",
+        spoken(
+            f"The key file {path} cannot be read: {why}. Give --keys a TOML file with a [[key]] for each key; "
+            "`trivium key` prints one."
+        ),
     )
 
 

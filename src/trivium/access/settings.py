@@ -13,6 +13,7 @@ from trivium.frontends.entrance import Entrance
 from trivium.frontends.pages import rule_of
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import ALLOW_ALL, Authorizer
+from trivium.types.spoken import spoken
 
 _log = logging.getLogger("trivium.access")
 NO_AUTHORIZERS: Mapping[str, Authorizer] = {}
@@ -50,8 +51,10 @@ def access_settings(
     if security.keys and security.open_management:
         raise ServeError(
             Code.INVALID,
-            "--open-management lets everybody change what is served, and --keys those alone who have a key for it. "
-            "Leave --open-management out, and give a key the scope manage.",
+            spoken(
+                "--open-management lets everybody change what is served, and --keys those alone who have a key for it. "
+                "Leave --open-management out, and give a key the scope manage."
+            ),
         )
     file = KeyFile(Path(security.keys)) if security.keys else None
     is_lax = takes_any_host and not security.allowed_hosts
@@ -102,14 +105,18 @@ def _tls(config: ServerConfig) -> Mapping[str, TlsFiles | None]:
     ):
         raise ServeError(
             Code.INVALID,
-            "--management-tls-certificate, --management-tls-key and --management-tls-client-authorities are for a port "
-            "of their own, and there is none. Give --management-port, or leave them out.",
+            spoken(
+                "--management-tls-certificate, --management-tls-key and --management-tls-client-authorities are for a "
+                "port of their own, and there is none. Give --management-port, or leave them out."
+            ),
         )
     if metrics.port < 0 and (metrics.tls_certificate or metrics.tls_key or metrics.tls_client_authorities):
         raise ServeError(
             Code.INVALID,
-            "--metrics-tls-certificate, --metrics-tls-key and --metrics-tls-client-authorities are for a port of their "
-            "own, and there is none. Give --metrics-port, or leave them out: /metrics is served with HTTP's.",
+            spoken(
+                "--metrics-tls-certificate, --metrics-tls-key and --metrics-tls-client-authorities are for a port of "
+                "their own, and there is none. Give --metrics-port, or leave them out: /metrics is served with HTTP's."
+            ),
         )
     over_grpc = tls_files("gRPC", grpc.tls_certificate, grpc.tls_key, grpc.tls_client_authorities, password)
     return {

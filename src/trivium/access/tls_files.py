@@ -7,6 +7,7 @@ from trivium.access.reread import Reread, read_regular
 from trivium.machine.extras import install_command
 from trivium.tls import Tls
 from trivium.types.errors import Code, ServeError
+from trivium.types.spoken import spoken
 
 _PEM = b"-----BEGIN"
 
@@ -55,8 +56,10 @@ class TlsFiles(Reread[tuple[bytes, ...], Tls]):
         except ValueError as error:
             raise ServeError(
                 Code.INVALID,
-                f"The key store {self._paths[0]} cannot be used: {error}. Give a PKCS12 file with a key and its "
-                "certificate, and its password (--keystore-password).",
+                spoken(
+                    f"The key store {self._paths[0]} cannot be used: {error}. Give a PKCS12 file with a key and its "
+                    "certificate, and its password (--keystore-password)."
+                ),
             ) from error
 
     def _unfit(self, error: Exception) -> ServeError:

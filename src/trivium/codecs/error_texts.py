@@ -3,6 +3,7 @@
 import json
 
 from trivium.types.errors import Code, ServeError
+from trivium.types.spoken import spoken
 
 LONGEST = 4000
 """Characters of a message: it may quote the request, which may be huge."""
@@ -34,6 +35,8 @@ def not_from_here() -> ServeError:
     """Return the refusal of a change where whoever reaches the server could make it."""
     return ServeError(
         Code.FORBIDDEN,
-        "This server listens beyond its own machine, and whoever reaches it may not register, scale or unregister "
-        "anything. Have it listen on loopback alone, or start it with --keys and send a key that may manage models.",
+        spoken(
+            "This server listens beyond its own machine, and whoever reaches it may not register, scale or unregister "
+            "anything. Have it listen on loopback alone, or start it with --keys and send a key that may manage models."
+        ),
     )

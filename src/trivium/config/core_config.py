@@ -17,6 +17,7 @@ from trivium.types.core_config import (
 from trivium.types.errors import Code, ServeError
 from trivium.types.metrics import Measurements
 from trivium.types.spec import Defaults
+from trivium.types.spoken import spoken
 from trivium.types.tracing import TraceSettings
 from trivium_worker.wire import system
 
@@ -82,7 +83,9 @@ def _config_name(name: str) -> str:
     if "/" in name or name.startswith(".") or any(map(str.isspace, name)):
         raise ServeError(
             Code.INVALID,
-            f"--model-config-name {name!r} is no name of a file without its ending. Give one like 'fast', which "
-            "stands for configs/fast.pbtxt in a model's folder.",
+            spoken(
+                f"--model-config-name {name!r} is no name of a file without its ending. Give one like 'fast', which "
+                "stands for configs/fast.pbtxt in a model's folder."
+            ),
         )
     return name

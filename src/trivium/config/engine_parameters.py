@@ -3,6 +3,7 @@
 import re
 
 from trivium.types.errors import Code, ServeError
+from trivium.types.spoken import spoken
 
 _NAME = re.compile(r"[a-z0-9-]+\.[A-Za-z0-9_.-]+")
 
@@ -15,10 +16,14 @@ def parse_engine_parameters(text: str) -> dict[str, str]:
         if not sign or not _NAME.fullmatch(name):
             raise ServeError(
                 Code.INVALID,
-                f"--engine-parameters: {pair[:80]!r} is no parameter of an engine. Write ENGINE.NAME=VALUE, with "
-                "commas between, like hf.slots=8,hf.dtype=bf16.",
+                spoken(
+                    f"--engine-parameters: {pair[:80]!r} is no parameter of an engine. Write ENGINE.NAME=VALUE, with "
+                    "commas between, like hf.slots=8,hf.dtype=bf16."
+                ),
             )
         if name in found:
-            raise ServeError(Code.INVALID, f"--engine-parameters: {name} is given twice. Remove one of them.")
+            raise ServeError(
+                Code.INVALID, spoken(f"--engine-parameters: {name} is given twice. Remove one of them.")
+            )
         found[name] = value
     return found

@@ -15,11 +15,12 @@ from typing import Any
 from trivium.config.options import ServerConfig
 from trivium.config.schema import ConfigSchema
 from trivium.settings.judging import meant_by, unknown
-from trivium.settings.option import PREFIX, Option
+from trivium.settings.option import Option
 from trivium.settings.sources import SettingsTable, Sources
 from trivium.types.errors import Code, ConfigError, ServeError
 from trivium.types.findings import Finding, Severity
 from trivium.types.spec import Origin
+from trivium.types.spoken import PREFIX
 
 REMOVED: Mapping[str, str] = {"grpc_layer": "Drop it: gRPC is served by Trivium's own HTTP/2 alone."}
 """Options that there were once, by name -> what to do now. Any source that still gives one is at fault."""

@@ -9,6 +9,7 @@ import time
 
 from msgspec.structs import replace
 
+from trivium.settings.parameters import place_of
 from trivium.types.errors import Code, ServeError
 from trivium.types.payload import Payload, PayloadKind, Tensors
 from trivium.types.running import Batch, Outcome, Placement, Ran
@@ -97,7 +98,8 @@ def _seconds(spec: ModelSpec, key: str) -> float:
     if not 0 <= value < 3600:
         raise ServeError(
             Code.LOAD_FAILED,
-            f"Model '{spec.name}': parameter '{key}' is '{text}'; expected milliseconds from 0 to 3600000.",
+            f"Model '{spec.name}': parameter '{key}' is '{text}'{place_of(spec, key)}; expected milliseconds from 0 "
+            "to 3600000.",
         )
     return value
 

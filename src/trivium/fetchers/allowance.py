@@ -9,6 +9,7 @@ from types import TracebackType
 from trivium.fetchers.policy import shown
 from trivium.types.errors import Code, ServeError
 from trivium.types.fetching import FetchBounds
+from trivium.types.spoken import spoken
 
 _LOOKS = 0.1
 """Seconds between two looks at whether it is over."""
@@ -51,7 +52,7 @@ class Cutter:
         if self._bounds.is_given_up():
             return "nobody waits for it any more"
         if time.monotonic() > self._until:
-            return f"it took more than {self._bounds.seconds:g} s (--fetch-seconds)"
+            return spoken(f"it took more than {self._bounds.seconds:g} s (--fetch-seconds)")
         return ""
 
     def _run(self) -> None:
@@ -79,7 +80,7 @@ class Allowance:
     def announce(self, size: int) -> None:
         """Refuse at once what says of itself that it is larger than what is left."""
         if self._size + size > self._bounds.size:
-            raise self._beyond(f"{self._bounds.size} bytes (--fetch-bytes)")
+            raise self._beyond(spoken(f"{self._bounds.size} bytes (--fetch-bytes)"))
 
     def spend(self, size: int) -> None:
         """Count so many bytes that have come."""

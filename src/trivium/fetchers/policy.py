@@ -11,6 +11,7 @@ from urllib.parse import SplitResult, urlsplit
 from trivium.codecs.path_segments import decodings, misleading
 from trivium.types.errors import Code, ServeError
 from trivium.types.fetching import FetchPlace
+from trivium.types.spoken import spoken
 
 FORM = "scheme://host[:port]/prefix"
 ARCHIVES = (".zip", ".mar", ".tar.gz", ".tgz", ".tar.z", ".tar")
@@ -35,13 +36,15 @@ def _entry(word: str, schemes: Sequence[str]) -> FetchPlace:
         place = _place(word)
     except ServeError as error:
         raise ServeError(
-            Code.INVALID, f"--fetch-from: {word[:200]!r}: {error.message} Expected is {FORM}."
+            Code.INVALID, spoken(f"--fetch-from: {word[:200]!r}: {error.message} Expected is {FORM}.")
         ) from error
     if place.scheme not in schemes:
         raise ServeError(
             Code.INVALID,
-            f"--fetch-from: {word[:200]!r} is not of the form {FORM} with one of the schemes {', '.join(schemes)}. "
-            "Correct it.",
+            spoken(
+                f"--fetch-from: {word[:200]!r} is not of the form {FORM} with one of the schemes {', '.join(schemes)}. "
+                "Correct it."
+            ),
         )
     return place
 
@@ -54,8 +57,10 @@ def permitted(uri: str, places: Sequence[FetchPlace]) -> FetchPlace:
     entries = f"allows {len(places)} other places" if places else "allows none"
     raise ServeError(
         Code.FORBIDDEN,
-        f"{shown(uri)} is not among the places that models may be fetched from: --fetch-from {entries}. Whoever runs "
-        f"the server adds {FORM} there, or downloads the model and names its folder or archive.",
+        spoken(
+            f"{shown(uri)} is not among the places that models may be fetched from: --fetch-from {entries}. Whoever "
+            f"runs the server adds {FORM} there, or downloads the model and names its folder or archive."
+        ),
     )
 
 
@@ -68,7 +73,9 @@ def judge_address(address: str, host: str) -> None:
     way = (
         "Addresses of the link, and those of no single machine, are never asked."
         if is_never
-        else "It is reached only where --fetch-from names this very address, not by a name or a redirect."
+        else spoken(
+            "It is reached only where --fetch-from names this very address, not by a name or a redirect."
+        )
     )
     raise ServeError(
         Code.FORBIDDEN,

@@ -11,6 +11,7 @@ from trivium.codecs.header_text import has_controls
 from trivium.config.listener_options import HttpConfig
 from trivium.config.options import ServerConfig
 from trivium.types.errors import Code, ServeError
+from trivium.types.spoken import spoken
 
 _METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 _HEADERS = "*, Authorization"
@@ -97,7 +98,9 @@ def _shared(http: HttpConfig) -> bytes:
         if has_controls(text) or not text.isascii():
             raise ServeError(
                 Code.INVALID,
-                f"--cors-allowed-{what.lower()} {text!r} cannot be the value of a header. Write printable ASCII.",
+                spoken(
+                    f"--cors-allowed-{what.lower()} {text!r} cannot be the value of a header. Write printable ASCII."
+                ),
             )
         if text:
             lines.append(f"Access-Control-Allow-{what}: {text}\r\n".encode())
@@ -112,7 +115,9 @@ def _origin(text: str) -> str:
     if origin and origin != "*" and not _ORIGIN.fullmatch(origin):
         raise ServeError(
             Code.INVALID,
-            f"--cors {text[:80]!r} is no origin of pages. Give one, as browsers send it, like https://app.example or "
-            "http://localhost:3000; * lets the pages of all servers in.",
+            spoken(
+                f"--cors {text[:80]!r} is no origin of pages. Give one, as browsers send it, like https://app.example "
+                "or http://localhost:3000; * lets the pages of all servers in."
+            ),
         )
     return origin.lower()

@@ -9,6 +9,7 @@ import ipaddress
 from dataclasses import dataclass
 
 from trivium.types.errors import Code, ServeError
+from trivium.types.spoken import spoken
 from trivium.types.wire import Head
 
 _PORTS = {"http": "80", "https": "443"}
@@ -28,9 +29,11 @@ class PageRule:
         if not self._is_ours(_name_of(host)):
             raise ServeError(
                 Code.FORBIDDEN,
-                f"Whoever changes something here has to name this server by an address, as localhost, or by one of "
-                f"--allowed-hosts; the header Host is {host[:80]!r}. A name that anybody may point here could be a web "
-                "page's. Ask by the address, or start the server with --allowed-hosts.",
+                spoken(
+                    f"Whoever changes something here has to name this server by an address, as localhost, or by one of "
+                    f"--allowed-hosts; the header Host is {host[:80]!r}. A name that anybody may point here could be "
+                    "a web page's. Ask by the address, or start the server with --allowed-hosts."
+                ),
             )
         origin = head.headers.get(b"origin")
         if origin is not None and not _is_own(origin.decode("latin-1").strip().lower(), host):
@@ -56,8 +59,10 @@ def rule_of(text: str) -> PageRule:
         if not all(letter.isalnum() or letter in "-._" for letter in name):
             raise ServeError(
                 Code.INVALID,
-                f"--allowed-hosts: {name[:80]!r} is no host name. Give names without scheme and port, with commas "
-                "between, like models.example.org.",
+                spoken(
+                    f"--allowed-hosts: {name[:80]!r} is no host name. Give names without scheme and port, with commas "
+                    "between, like models.example.org."
+                ),
             )
     return PageRule(frozenset(names))
 

@@ -22,6 +22,7 @@ from trivium.types.operations import (
     SharedRegion,
 )
 from trivium.types.registered_names import judge_name
+from trivium.types.spoken import spoken
 
 FOLDER = Path("/dev/shm")
 OWN = ("trivium-",)
@@ -87,7 +88,7 @@ class Regions:
 
     def _check_allowed(self) -> None:
         if not self.is_allowed:
-            raise ServeError(Code.UNSUPPORTED, SWITCHED_OFF, info=ErrorInfo.of(reasons.NO_REGIONS))
+            raise ServeError(Code.UNSUPPORTED, spoken(SWITCHED_OFF), info=ErrorInfo.of(reasons.NO_REGIONS))
 
     def _find(self, name: str) -> _Mapped:
         mapped = self._mapped.get(name)

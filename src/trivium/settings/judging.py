@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from trivium.codecs.near_names import near
 from trivium.settings.setting import Setting, Support
-from trivium.types.findings import Finding, Severity
+from trivium.types.findings import Change, Finding, Severity
 
 if TYPE_CHECKING:  # the process that reads long texts needs no tensors
     from trivium.types.spec import Origin
@@ -31,7 +31,10 @@ def unknown(
     severity: Severity = Severity.ERROR,
 ) -> Finding:
     """Name what is no setting. `what` says so, `meant` is what was meant instead, `otherwise` the hint without that."""
-    return _finding(severity, origin, what, expected, f"Did you mean {meant}?" if meant else otherwise)
+    if not meant:
+        return _finding(severity, origin, what, expected, otherwise)
+    mends = (Change(name=meant),)
+    return _finding(severity, origin, what, expected, f"Did you mean {meant}?", mends)
 
 
 def wrong(origin: "Origin", setting: Setting, value: object) -> Finding | None:
@@ -69,5 +72,12 @@ def without_effect(origin: "Origin", why: str, hint: str = "") -> Finding:
     return _finding(Severity.NOTICE, origin, f"{origin.key} has no effect: {why}", "", hint)
 
 
-def _finding(severity: Severity, origin: "Origin", found: str, expected: str = "", hint: str = "") -> Finding:
-    return Finding(severity, origin.file, origin.line, origin.key, found, expected, hint)
+def _finding(
+    severity: Severity,
+    origin: "Origin",
+    found: str,
+    expected: str = "",
+    hint: str = "",
+    mends: tuple[Change, ...] = (),
+) -> Finding:
+    return Finding(severity, origin.file, origin.line, origin.key, found, expected, hint, mends=mends)

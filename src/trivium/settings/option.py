@@ -9,8 +9,8 @@ from typing import Any
 
 from trivium.settings.kinds import DIGIT_SWITCH, TEXT, Kind, OneOf, Seconds, Size, Whole
 from trivium.settings.setting import Setting
+from trivium.types.spoken import PREFIX
 
-PREFIX = "TRIVIUM_"
 ANY = 2**53
 INT = 2**31 - 1
 LONG = INT / 1000

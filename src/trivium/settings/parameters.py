@@ -9,12 +9,19 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.spec import ModelSpec
 
 
+def place_of(spec: ModelSpec, name: str) -> str:
+    """Return where a parameter was found, in brackets, as a sentence goes on: the user's own file, line and key. Empty
+    where nobody knows.
+    """
+    origin = spec.origin.get(f"parameters[{name}]")
+    return "" if origin is None else f" ({origin})"
+
+
 def read_parameters(spec: ModelSpec, rows: Iterable[Setting]) -> dict[str, Any]:
     """Return the values of those that the spec has. LOAD_FAILED names each that cannot be, and where it stands."""
     given = {row: spec.parameters[row.name] for row in rows if row.name in spec.parameters}
     wrong = [
-        f"parameter '{row.name}' is '{text}' ({spec.origin.get(f'parameters[{row.name}]', 'as read')}); expected "
-        f"{row.kind.expected}"
+        f"parameter '{row.name}' is '{text}'{place_of(spec, row.name)}; expected {row.kind.expected}"
         for row, text in given.items()
         if row.kind.refuses(text.strip())
     ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trivium.settings.judging import meant_by, unknown, unserved, wrong
-from trivium.settings.setting import Setting
+from trivium.settings.setting import Setting, Support
 from trivium.types.findings import Finding, Severity
 from trivium.types.sources import SourceSetting
 from trivium.types.spec import Origin
@@ -46,6 +46,9 @@ class SettingsTable:
         if self.has_others and not meant:
             what = f"{what} of {self.owner}, and has no effect"
             return unknown(origin, what, "", "", hint, Severity.NOTICE)
+        if meant and self.rows[meant].support is Support.REFUSED:
+            refused = f"Did you mean {meant}? That is refused: {self.rows[meant].how}."
+            return unknown(origin, what, f"one of {self.owner}", "", refused)
         return unknown(origin, what, f"one of {self.owner}", meant, hint)
 
 

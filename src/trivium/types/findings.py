@@ -14,11 +14,23 @@ class Severity(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """One change of a file that a hint names: another name for a key, another value, or, without both, no such key.
+
+    `key` is written as a finding's is; empty for the finding's own. `value` is what the file says, quotes and all.
+    """
+
+    key: str = ""
+    name: str = ""
+    value: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One fault or notice: where (file, line from 1 or None, key), what was found, expected, and the hint.
 
     `key` is the dotted path in the file's own words, with indexes for repeated blocks: `input[0].dims`. `info` says
-    the same in a form for programs, for wires that have texts of their own.
+    the same in a form for programs, for wires that have texts of their own. The hint names the changes `mends`.
     """
 
     severity: Severity
@@ -29,6 +41,7 @@ class Finding:
     expected: str = ""
     hint: str = ""
     info: ErrorInfo | None = field(default=None, compare=False, repr=False)
+    mends: tuple[Change, ...] = field(default=(), compare=False, repr=False)
 
     def __str__(self) -> str:
         place = self.file if self.line is None else f"{self.file}:{self.line}"

@@ -26,3 +26,8 @@ def judge_name(name: str, what: str) -> None:
     if why := unfit_name(name):
         shown = name if len(name) <= _SHOWN else f"{name[:_SHOWN]}..."
         raise ServeError(Code.INVALID, f"The name of {what}, {shown!r}, {why}. Give another one.")
+
+
+def named_version(model: str, version: str) -> str:
+    """Return how a sentence names a version; one that could not be read has no number."""
+    return f"Model '{model}' version {version}" if version else f"Model '{model}'"

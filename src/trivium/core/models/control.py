@@ -45,6 +45,7 @@ from trivium.types.operations import (
 from trivium.types.registered_names import judge_name
 from trivium.types.schedules import Graph
 from trivium.types.sources import ModelSource
+from trivium.types.spoken import spoken
 from trivium.types.state import VersionState
 
 log = logging.getLogger(__name__)
@@ -55,17 +56,6 @@ Change = Load | Unload | Register | Unregister | Scale | SetDefault | Broadcast
 ListedChange = Load | Unload | Register | Unregister | Scale | SetDefault
 """Those of them that a listing answers."""
 
-NOT_BY_CLIENTS = ServeError(
-    Code.UNSUPPORTED,
-    "This server loads and unloads no models because a client asks for it: they follow their folders, or stay as they "
-    "were at its start (--model-control). Change the folder, or start it with --model-control explicit.",
-    info=ErrorInfo.of(reasons.NOT_BY_CLIENTS),
-)
-NOT_POLLED = ServeError(
-    Code.UNSUPPORTED,
-    "The models of this server do not follow their files, so there is nothing to look at. Start it with "
-    "--model-control poll.",
-)
 MOST_LAZY = 256
 """Models that predictions have registered and nobody has unregistered, those being loaded among them."""
 
@@ -124,7 +114,7 @@ class ModelControl:
     async def poll(self) -> None:
         """Look once, and follow what changed. Raises UNSUPPORTED where models do not follow their files."""
         if self._polling is None:
-            raise anew(NOT_POLLED)
+            raise _not_polled()
         await self._polling.poll()
 
     def begin_drain(self) -> None:
@@ -148,7 +138,7 @@ class ModelControl:
         if not self._may_change():
             raise anew(GOING_DOWN)
         if not self._is_open:
-            raise anew(NOT_BY_CLIENTS)
+            raise _not_by_clients()
         _judge_names(operation)
         if isinstance(operation, Broadcast):
             model = self._registry.serving(operation.model, operation.version)
@@ -513,3 +503,24 @@ class LazyModels:
                 request.go_on(self._submit)
             else:
                 request.fail(part.error)
+
+
+def _not_by_clients() -> ServeError:
+    return ServeError(
+        Code.UNSUPPORTED,
+        spoken(
+            "This server loads and unloads no models because a client asks for it: they follow their folders, or stay "
+            "as they were at its start (--model-control). Change the folder, or start it with --model-control explicit."
+        ),
+        info=ErrorInfo.of(reasons.NOT_BY_CLIENTS),
+    )
+
+
+def _not_polled() -> ServeError:
+    return ServeError(
+        Code.UNSUPPORTED,
+        spoken(
+            "The models of this server do not follow their files, so there is nothing to look at. Start it with "
+            "--model-control poll."
+        ),
+    )

@@ -15,6 +15,7 @@ from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Sink
 from trivium.types.operations import Infer, Listing, VersionStatus
+from trivium.types.registered_names import named_version
 from trivium.types.running import ItemId
 from trivium.types.schedules import Graph
 from trivium.types.sources import ModelSource
@@ -188,7 +189,7 @@ class Registry:
             why = f": {record.reason}" if record.reason else "."
             raise ServeError(
                 Code.NOT_READY,
-                f"Model '{name}' version {record.version} does not serve; it is {record.state.value}{why}",
+                f"{named_version(name, record.version)} does not serve; it is {record.state.value}{why}",
                 info=ErrorInfo.of(reasons.NOT_SERVING, model=name, version=version, state=record.state.value),
             )
         return record.loaded

@@ -343,7 +343,8 @@ class Repository:
                 entries = sorted(entry.name for entry in path.iterdir())[:10]
                 inside = f" It holds: {', '.join(entries)}." if entries else " The folder is empty."
         except OSError as error:
-            return f"{said_by(error)}: {path}."
+            begins = "" if path.is_absolute() else f" A relative path begins at {Path.cwd()}."
+            return f"{said_by(error)}: {path}.{begins}"
         hints = (form.hint(path) for form in self._formats if isinstance(form, SupportsHint))
         inside += "".join(f" {hint}" for hint in hints if hint)
         return f"Nothing to serve was found in {path}.{inside} Known formats are: {expected}."

@@ -65,19 +65,35 @@ def _name_themselves(specs: tuple[ModelSpec, ...]) -> bool:
 def _name_faults(reading: ReadResult, source: ModelSource, name: str) -> Iterator[Finding]:
     names = {spec.name for spec in reading.specs} | {one.name for one in reading.unreadable}
     if name and len(names) > 1:
-        yield _fault(source, "name", f"the name {name} for {len(names)} models", "a path with one model")
+        yield _fault(
+            source,
+            "name",
+            f"the name {name} for {len(names)} models",
+            "a path with one model",
+            "Give it no name, or ask for each by its own path.",
+        )
     if source.version and len(reading.specs) > 1:
         found = f"version {source.version} for {len(reading.specs)} versions"
-        yield _fault(source, "version", found, "a path with one version")
+        yield _fault(
+            source, "version", found, "a path with one version", "Give it no version, or the path of one."
+        )
 
 
 def _setting_faults(reading: ReadResult, source: ModelSource) -> Iterator[Finding]:
     for spec in reading.specs:
         if source.engine and source.engine != spec.engine:
             found = f"engine {source.engine}, where the files ask for {spec.engine}"
-            yield _fault(source, "engine", found, f"no engine, or {spec.engine}")
+            yield _fault(
+                source, "engine", found, f"no engine, or {spec.engine}", f"Leave {source.engine} out."
+            )
     if source.devices:
-        yield _fault(source, "devices", ", ".join(source.devices), "devices in the model's own configuration")
+        yield _fault(
+            source,
+            "devices",
+            ", ".join(source.devices),
+            "devices in the model's own configuration",
+            "Write them there.",
+        )
     for key, setting in (*source.over.items(), *source.under.items()):
         yield Finding(
             Severity.ERROR,
@@ -90,8 +106,9 @@ def _setting_faults(reading: ReadResult, source: ModelSource) -> Iterator[Findin
         )
 
 
-def _fault(source: ModelSource, key: str, found: str, expected: str) -> Finding:
-    return Finding(Severity.ERROR, source.uri, None, key, found, expected, "Correct the request.")
+def _fault(source: ModelSource, key: str, found: str, expected: str, hint: str) -> Finding:
+    """The hint speaks neither of a request nor of a command line: a source comes from either."""
+    return Finding(Severity.ERROR, source.uri, None, key, found, expected, hint)
 
 
 def _root(specs: tuple[ModelSpec, ...], name: str) -> Path:

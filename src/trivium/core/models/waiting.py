@@ -16,6 +16,7 @@ from trivium.types.errors import Code, ServeError, frameless
 from trivium.types.interfaces import Clock, Sink, Ticket, Timer
 from trivium.types.operations import Infer, ResponsePart, VersionStatus
 from trivium.types.payload import cover
+from trivium.types.registered_names import named_version
 from trivium.types.spec import Limits
 from trivium.types.state import VersionState
 
@@ -185,6 +186,8 @@ class WaitingRoom:
 
 
 def _failure(status: VersionStatus) -> ServeError:
-    text = f"Model '{status.model}' version {status.version} did not load: {status.reason or 'why is in the log'}"
+    text = (
+        f"{named_version(status.model, status.version)} did not load: {status.reason or 'why is in the log'}"
+    )
     info = ErrorInfo.of(reasons.NOT_LOADED, model=status.model, version=status.version, text=status.reason)
     return ServeError(Code.LOAD_FAILED, text, info=info)

@@ -23,6 +23,7 @@ from trivium.types.interfaces import Sink, Ticket
 from trivium.types.operations import Defer, Deferred, Fetch, Fetched, Infer, ResponsePart
 from trivium.types.payload import RequestPayload
 from trivium.types.shares import share_of
+from trivium.types.spoken import spoken
 
 Submit = Callable[[Infer, Sink], Ticket]
 Write = Callable[[ResponsePart], ResponsePart | None]
@@ -113,8 +114,10 @@ class DeferredAnswers:
                 self._drop(answer.token)
                 raise ServeError(
                     Code.QUEUE_FULL,
-                    f"Requests whose answers are fetched later, and those answers, have {self._limits.size} bytes, the "
-                    "bound (--deferred-bytes). Try again later.",
+                    spoken(
+                        f"Requests whose answers are fetched later, and those answers, have {self._limits.size} bytes, "
+                        "the bound (--deferred-bytes). Try again later."
+                    ),
                     retry_after=1.0,
                 )
 

@@ -19,6 +19,7 @@ from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Clock
 from trivium.types.running import Executed, ItemId, Outcome, Part
+from trivium.types.spoken import spoken
 from trivium.types.state import ItemState
 
 _log = logging.getLogger(__name__)
@@ -242,8 +243,10 @@ def _too_slow(stream: HeldStream, why: str) -> ServeError:
     left = stream.spool.memory + stream.spool.filed
     return ServeError(
         Code.TOO_LARGE,
-        f"{_about(stream)} was ended: its reader has left {left} bytes of it unread while other requests wait for the "
-        f"model, and {why}. Read faster, ask for less at a time, or let the server keep more (--unread-disk).",
+        spoken(
+            f"{_about(stream)} was ended: its reader has left {left} bytes of it unread while other requests wait for "
+            f"the model, and {why}. Read faster, ask for less at a time, or let the server keep more (--unread-disk)."
+        ),
         info=ErrorInfo.of(reasons.UNREAD, model=stream.item.operation.model, left=left),
     )
 

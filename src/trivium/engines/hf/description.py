@@ -14,6 +14,7 @@ from trivium.engines.hf.gguf_head import count_numbers
 from trivium.engines.hf.library import gguf_library, libraries
 from trivium.engines.hf.memory import MemoryEstimate, estimate
 from trivium.engines.hf.options import DEFAULT_CONTEXT, GenerationOptions, options
+from trivium.settings.parameters import place_of
 from trivium.types.errors import Code, said_by
 from trivium.types.spec import ModelSpec
 
@@ -84,7 +85,7 @@ def _judge_processors(
             raise unfit(
                 spec,
                 f"its logits processor '{name}' is {place}, and there is no file {files.folder / file}. Correct its "
-                "parameter 'logits_processors'.",
+                f"parameter 'logits_processors'{place_of(spec, 'logits_processors')}.",
             )
 
 
@@ -158,8 +159,10 @@ def _chosen_context(spec: ModelSpec, chosen: GenerationOptions, known: int | Non
     if asked is None:
         return DEFAULT_CONTEXT if known is None else min(known, DEFAULT_CONTEXT)
     if known is not None and asked > known:
+        where = place_of(spec, "max_context")
         raise unfit(
-            spec, f"parameter 'max_context' is {asked}; expected at most {known}, which the model knows."
+            spec,
+            f"parameter 'max_context' is {asked}{where}; expected at most {known}, which the model knows.",
         )
     return asked
 

@@ -22,6 +22,7 @@ from trivium.types.spec import (
     ReadResult,
     TensorSpec,
 )
+from trivium.types.spoken import spoken
 
 _TRUST = "trust_remote_code"
 _HOW_TO_TRUST = f"serve it with --engine-parameters {ENGINE}.{_TRUST}=true"
@@ -127,7 +128,7 @@ def _spec(place: Path, defaults: Defaults) -> ModelSpec:
     folder = place.parent if is_file else place
     asked = defaults.parameters_of(ENGINE)
     trusts = asked.get(_TRUST, "").strip().lower() in ("true", "1")
-    made = checked(read_checkpoint(folder, trusts, _HOW_TO_TRUST, place.name if is_file else ""))
+    made = checked(read_checkpoint(folder, trusts, spoken(_HOW_TO_TRUST), place.name if is_file else ""))
     name = _name_of(place)
     option = Origin("--engine-parameters of the server", "")
     origin = {

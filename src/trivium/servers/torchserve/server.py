@@ -10,6 +10,7 @@ from trivium.servers.torchserve.wire.own_metrics import own_metrics
 from trivium.servers.torchserve.words.meter import TorchServeMeter
 from trivium.types.by_type import ByType
 from trivium.types.errors import Code, ServeError
+from trivium.types.spoken import spoken
 
 OPEN_INFERENCE = "v2 of torchserve"
 """Its service for the v2 protocol, under its own name."""
@@ -30,8 +31,10 @@ def _check(config: ServerConfig) -> None:
     if _offers_open_inference(config) and config.server.profile != COMMAND.name:
         raise ServeError(
             Code.INVALID,
-            "--torchserve-open-inference has no effect here: under --profile "
-            f"{config.server.profile} /v2 is not TorchServe's. Give --profile {COMMAND.name}, or leave it out.",
+            spoken(
+                "--torchserve-open-inference has no effect here: under --profile "
+                f"{config.server.profile} /v2 is not TorchServe's. Give --profile {COMMAND.name}, or leave it out."
+            ),
         )
 
 

@@ -28,6 +28,7 @@ from trivium.types.operations import (
     Unload,
     UnregisterRegion,
 )
+from trivium.types.spoken import spoken
 from trivium.types.wire import Body, Target
 from trivium.wires.v2 import request_reasons
 from trivium.wires.v2.abilities import KServeOptions
@@ -178,8 +179,10 @@ def _check_may_change(target: Target, abilities: KServeOptions) -> None:
     if not abilities.may_change and target.verb not in abilities.restricted:
         raise ServeError(
             Code.FORBIDDEN,
-            "This server listens beyond its own machine, and whoever reaches it may not load, unload or change "
-            "anything. Have it listen on loopback alone, or start it with --restricted-apis and send the key.",
+            spoken(
+                "This server listens beyond its own machine, and whoever reaches it may not load, unload or change "
+                "anything. Have it listen on loopback alone, or start it with --restricted-apis and send the key."
+            ),
         )
 
 

@@ -12,6 +12,7 @@ from trivium.codecs.error_texts import quoted_json
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import TraceReport
+from trivium.types.spoken import spoken
 from trivium.types.tracing import NO_CHANGE, Detail, TraceChange
 from trivium.wires.v2 import request_reasons
 
@@ -71,7 +72,9 @@ def _read(given: Mapping[str, Sequence[str] | None], is_lenient: bool) -> TraceC
     if "trace_file" in given:
         raise ServeError(
             Code.UNSUPPORTED,
-            "The setting 'trace_file' cannot be changed by a client. Start the server with --trace-file.",
+            spoken(
+                "The setting 'trace_file' cannot be changed by a client. Start the server with --trace-file."
+            ),
             info=ErrorInfo.of(request_reasons.TRACE_FILE),
         )
     unknown = next((key for key in given if key not in KEYS), None)

@@ -21,12 +21,14 @@ from trivium.commands.process import VisibleFormatter, log_through
 from trivium.commands.server_line import write_to
 from trivium.commands.stopping import keep_hangups
 from trivium.devices import count_gpus
+from trivium.servers.djl.command.keys import OWN_WORDS
 from trivium.servers.djl.command.life import STATUSES, record
 from trivium.servers.djl.command.report import opening
 from trivium.servers.djl.command.server_metrics import failure
 from trivium.servers.djl.command.settings import ServingSettings, settle
 from trivium.servers.djl.command.sources import gather
 from trivium.types.errors import ServeError
+from trivium.types.spoken import speak
 
 _log = logging.getLogger("ModelServer")
 _LEVELS = {"WARNING": "WARN", "CRITICAL": "ERROR"}
@@ -70,6 +72,7 @@ def parser() -> argparse.ArgumentParser:
 def command(catalogue: Catalogue, words: Sequence[str]) -> None:
     """Serve DJL's models, with the flags and files of djl-serving."""
     keep_hangups()
+    speak(OWN_WORDS)
     options = parser().parse_args(list(words))
     if options.install:
         raise click.ClickException(

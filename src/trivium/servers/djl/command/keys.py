@@ -4,6 +4,8 @@ Nothing else says which keys there are; the table in `docs/djl.md` is made from 
 1.3. Pure.
 """
 
+from collections.abc import Mapping
+
 from trivium.servers.djl.words.error_rate_policy import EXPECTED, read_rate
 from trivium.servers.djl.words.model_urls import read_devices, read_list
 from trivium.settings.kinds import KEY_STORE, PATTERN, SWITCH, TEXT, Address, Form, OneOf, Whole
@@ -135,3 +137,15 @@ CONFIG = SettingsTable.of(
     any_case=True,
 )
 """The file `config.properties`."""
+
+
+OWN_WORDS: Mapping[str, str] = {
+    "--install-packages": "trivium_install_packages",
+    "--max-body-bytes": "max_request_size",
+    "--part-timeout": "chunked_read_timeout",
+    "--keystore-password": "keystore_pass",
+    "--cors-allowed-origin": "cors_allowed_origin",
+    "--cors-allowed-methods": "cors_allowed_methods",
+    "--cors-allowed-headers": "cors_allowed_headers",
+}
+"""Flag of our own -> the key here that sets the same."""

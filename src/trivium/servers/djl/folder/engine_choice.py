@@ -14,7 +14,9 @@ from trivium.servers.djl.folder.folder import DjlModelFolder
 from trivium.servers.djl.words.detection import Detected, detect, find_file
 from trivium.servers.djl.words.engines import NAMES, PYTHON, SPELLINGS, DjlEngine, served_names
 from trivium.servers.djl.words.handlers import HandlerKind, is_asynchronous, kind_of, names_of
+from trivium.servers.djl.words.naming import inferred_name
 from trivium.servers.djl.words.settings import DjlSettings, Placed
+from trivium.types.findings import Change
 from trivium.types.spec import Origin
 
 _ENTRY = "option.entryPoint"
@@ -23,6 +25,7 @@ _ASYNC = "option.async_mode"
 _MODEL_ID = "option.model_id"
 _REMOTE = ("http://", "https://")
 _STORES = ("s3://", "djl://", "gs://", "hdfs://")
+_PREFIX = ("option.modelName", "option.modeName")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ def _mode(settings: DjlSettings, folder: DjlModelFolder, entry: str, function: s
 
 
 def _prefixes(settings: DjlSettings, folder: DjlModelFolder) -> tuple[str, ...]:
-    name = settings.text(["option.modelName", "option.modeName"]).value
+    name = settings.text(_PREFIX).value
     return (name,) if name else folder.prefixes
 
 
@@ -92,7 +95,7 @@ def _engine(
         engine, report = NAMES.get(written.value.lower(), (None, ""))
         if engine is None or not engine.engine:
             settings.fault(
-                "engine", f"engine={written.value}", served_names(), _way_out(engine, written.value)
+                "engine", f"engine={written.value}", served_names(), *_way_out(engine, written.value)
             )
             return None
         if report:
@@ -123,8 +126,10 @@ def _model_file(
         return Placed(file, Origin(str(folder.path / file), ""))
     (suffix, *_) = suffixes
     expected = " or ".join(f"{prefix}{suffix}" for prefix in dict.fromkeys((*prefixes, "model")))
-    hint = folder.misnamed((suffix,)) or "Add the model file."
-    settings.fault("option.modelName", f"no model file in {folder.path}", expected, hint)
+    written = settings.text(_PREFIX).origin
+    key = written.key or _PREFIX[0]
+    hint = folder.misnamed((suffix,), key) or "Add the model file."
+    settings.fault(key, f"no model file in {folder.path}", expected, hint)
     return None
 
 
@@ -186,7 +191,9 @@ def _check_entry(settings: DjlSettings, folder: DjlModelFolder, entry: str) -> b
     files = sorted(name for name in folder.files if name.endswith(".py"))
     meant = near(PurePosixPath(entry).name, files, 0.0)
     hint = f"Did you mean {meant}?" if meant else "Add the file."
-    settings.fault(_ENTRY, f"no file {entry} in {folder.path}", "a file of the folder, or a module", hint)
+    mends = (Change(value=meant),) if meant else ()
+    found = f"no file {entry} in {folder.path}"
+    settings.fault(_ENTRY, found, "a file of the folder, or a module", hint, *mends)
     return False
 
 
@@ -198,7 +205,9 @@ def _check_function(settings: DjlSettings, folder: DjlModelFolder, entry: str, f
         return
     meant = near(function, sorted(names))
     hint = f"Did you mean {meant}?" if meant else f"Define {function}(inputs) there, or name the function."
-    settings.fault(_FUNCTION, f"{file} has no function {function}", "a function of that file", hint)
+    mends = (Change(value=meant),) if meant else ()
+    found = f"{file} has no function {function}"
+    settings.fault(_FUNCTION, found, "a function of that file", hint, *mends)
 
 
 def _refuse_engine(settings: DjlSettings, folder: DjlModelFolder, detected: Detected) -> None:
@@ -208,7 +217,7 @@ def _refuse_engine(settings: DjlSettings, folder: DjlModelFolder, detected: Dete
         "engine",
         f"no Python file to run in {folder.path}, but {detected.entry}, a model for the engine {name}",
         "model.py, or the other engine",
-        f"Write engine={name}, or name it in the model's URL: {folder.name}::{name}=...",
+        f"Write engine={name}, or name it in the model's URL: {inferred_name(folder.path.name)}::{name}=...",
     )
 
 
@@ -232,8 +241,9 @@ def _check_model_id(settings: DjlSettings) -> None:
         )
 
 
-def _way_out(engine: DjlEngine | None, name: str) -> str:
+def _way_out(engine: DjlEngine | None, name: str) -> tuple[str, *tuple[Change, ...]]:
+    """Return the hint, and the change that it names, if it names one."""
     if engine is not None:
-        return engine.way_out
-    meant = near(name, SPELLINGS)
-    return f"Did you mean {meant}?" if meant else "Write one of them."
+        return (engine.way_out,)
+    meant = near(name, [one for one in SPELLINGS if NAMES[one.lower()][0].engine])
+    return (f"Did you mean {meant}?", Change(value=meant)) if meant else ("Write one of them.",)

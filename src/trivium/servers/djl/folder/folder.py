@@ -49,14 +49,14 @@ class DjlModelFolder:
         """Is it another format's: Triton's or TorchServe's?"""
         return _is_foreign(self.files | self.folders) or any(map(_VERSION.fullmatch, self.folders))
 
-    def misnamed(self, suffixes: Collection[str] = ()) -> str:
-        """Say which file could be the model if the settings named it; empty where none could."""
+    def misnamed(self, suffixes: Collection[str] = (), key: str = "option.modelName") -> str:
+        """Say which file could be the model if the settings named it by that key; empty where none could."""
         wanted = suffixes or [suffix for engine in ENGINES if engine.engine for suffix in engine.suffixes]
         for suffix in wanted:
             for name in sorted(name for name in self.files if name.endswith(suffix)):
                 if suffix != ".py" or kind_of(self.text(name)) is HandlerKind.DJL:
                     return (
-                        f"{name} is named otherwise than the folder: set option.modelName={name.removesuffix(suffix)} "
+                        f"{name} is named otherwise than the folder: set {key}={name.removesuffix(suffix)} "
                         f"in {PROPERTIES}, or rename it to model{suffix}."
                     )
         return ""

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from trivium.servers.djl.folder.folder import DjlModelFolder
 from trivium.servers.djl.words import translators
 from trivium.servers.djl.words.settings import DjlSettings, Placed
+from trivium.types.findings import Change
 from trivium.types.spec import Origin, TranslatorSpec
 
 _FACTORY, _CLASS, _APPLICATION, _TASK = "translatorFactory", "translator", "application", "task"
@@ -77,7 +78,8 @@ class TranslatorChoice:
             found, hint = f"{found} is no factory that can be had", f"Did you mean {near}?"
         else:
             found, hint = f"{found} is no factory that can be had: classes in Java do not run here", _PORT
-        self._settings.fault(_FACTORY, found, f"one of {known}", hint)
+        mends = (Change(value=near),) if near and not makes else ()
+        self._settings.fault(_FACTORY, found, f"one of {known}", hint, *mends)
         return None
 
     def _of_class(self, written: Placed[str]) -> Placed[TranslatorSpec] | None:

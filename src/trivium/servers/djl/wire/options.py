@@ -10,6 +10,7 @@ from trivium.servers.djl.words.error_rate_policy import read_rates
 from trivium.types.errors import Code, ServeError
 from trivium.types.listeners import Role
 from trivium.types.protocol_context import ProtocolContext
+from trivium.types.spoken import spoken
 
 _CODES: Mapping[str, tuple[Code, ...]] = {
     "bad_request": (Code.INVALID,),
@@ -91,8 +92,10 @@ def read_statuses(text: str) -> dict[Code, int]:
         if codes is None or not (number.strip().isdecimal() and 400 <= int(number) <= 599):
             raise ServeError(
                 Code.INVALID,
-                f"--djl-statuses has {pair!r}; expected is one of {', '.join(_CODES)}, an equals sign and a status "
-                "from 400 to 599.",
+                spoken(
+                    f"--djl-statuses has {pair!r}; expected is one of {', '.join(_CODES)}, an equals sign and a status "
+                    "from 400 to 599."
+                ),
             )
         found |= dict.fromkeys(codes, int(number))
     return found

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from trivium.types.errors import Code, ServeError
+from trivium.types.spoken import spoken
 
 EXPECTED = "a number of errors, alone (within a minute) or with a duration of ISO 8601, such as 5/PT1M"
 _MINUTE = 60.0
@@ -104,8 +105,10 @@ def read_rates(text: str) -> dict[ErrorKind, ErrorRate]:
         if rate is None or name.strip() not in list(ErrorKind):
             raise ServeError(
                 Code.INVALID,
-                f"--djl-error-rates has {pair[:80]!r}; expected is one of {', '.join(ErrorKind)}, an equals sign and "
-                f"{EXPECTED}.",
+                spoken(
+                    f"--djl-error-rates has {pair[:80]!r}; expected is one of {', '.join(ErrorKind)}, an equals sign "
+                    f"and {EXPECTED}."
+                ),
             )
         found[ErrorKind(name.strip())] = rate
     return found

@@ -11,7 +11,7 @@ from trivium.servers.djl.words.engines import ENGINES, LANGUAGE_MODEL, DjlEngine
 from trivium.servers.djl.words.names import LANGUAGE_MODEL_OPTIONS, OPTION, nearest
 from trivium.servers.djl.words.values import FORMS, fault_of
 from trivium.settings.setting import Setting, Support
-from trivium.types.findings import Finding, Severity
+from trivium.types.findings import Change, Finding, Severity
 
 MOST_COMPARED = 300
 """Unknown keys of a file that are compared with the known ones: a file of megabytes must not take minutes."""
@@ -56,21 +56,26 @@ def _value(properties: Properties, engine: DjlEngine, key: str) -> Finding | Non
         return None
     is_passed_on = row_of(engine, key).support is Support.PASSED_ON
     severity = Severity.NOTICE if fault.is_read or is_passed_on else Severity.ERROR
-    return Finding(severity, *properties.place(key), key, fault.found, fault.expected, fault.hint)
+    mends = (fault.change,) if fault.change else ()
+    return Finding(
+        severity, *properties.place(key), key, fault.found, fault.expected, fault.hint, mends=mends
+    )
 
 
 def _key(properties: Properties, engine: DjlEngine, row: Setting, key: str, near: str) -> Finding | None:
     value = properties.entries[key].value.strip()
     shown = f"{key}={value[:80]}"
     place = properties.place(key)
-    hint = f"Did you mean {near}?" if near else ""
+    hint, mends = (f"Did you mean {near}?", (Change(name=near),)) if near else ("", ())
     if row.support in (Support.REPORTED, Support.REFUSED) and value.lower() not in row.harmless:
         if row.support is Support.REPORTED:
-            return Finding(Severity.NOTICE, *place, key, f"{shown} is not served: {row.how}", "", hint)
+            return Finding(
+                Severity.NOTICE, *place, key, f"{shown} is not served: {row.how}", "", hint, mends=mends
+            )
         found = f"{shown} is not served with the engine {engine.name}"
         return Finding(Severity.ERROR, *place, key, found, "", row.how)
     if near:
         taker = "handler" if engine.runs_handlers else "translator"
         found = f"{key} is no key of DJL's, and is passed on to the {taker}"
-        return Finding(Severity.NOTICE, *place, key, found, "", hint)
+        return Finding(Severity.NOTICE, *place, key, found, "", hint, mends=mends)
     return None

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 from trivium.codecs.java_properties import Properties, PropertyEntry
 from trivium.servers.djl.words.names import OPTION
 from trivium.servers.djl.words.values import fault_of
-from trivium.types.findings import Finding, Severity
+from trivium.types.findings import Change, Finding, Severity
 from trivium.types.spec import Device, Origin
 
 PRIORITY_LEVELS = 10
@@ -108,17 +108,25 @@ class DjlSettings:
         told.pop("env", None)  # the worker's, not the handler's
         return told | {key: entries[key].value for key in entries if not key.startswith(OPTION)}
 
-    def fault(self, key: str, found: str, expected: str, hint: str) -> None:
-        """Note an error at a key of the file."""
-        self._note(Severity.ERROR, key, found, expected, hint)
+    def fault(self, key: str, found: str, expected: str, hint: str, *mends: Change) -> None:
+        """Note an error at a key of the file, with the changes that its hint names."""
+        self._note(Severity.ERROR, key, found, expected, hint, mends)
 
     def notice(self, key: str, found: str, hint: str = "") -> None:
         """Note something to know."""
         self._note(Severity.NOTICE, key, found, "", hint)
 
-    def _note(self, severity: Severity, key: str, found: str, expected: str, hint: str) -> None:
+    def _note(
+        self,
+        severity: Severity,
+        key: str,
+        found: str,
+        expected: str,
+        hint: str,
+        mends: tuple[Change, ...] = (),
+    ) -> None:
         file, line = self.properties.place(key)
-        self.findings.append(Finding(severity, file, line, key, found, expected, hint))
+        self.findings.append(Finding(severity, file, line, key, found, expected, hint, mends=mends))
 
     def _first(self, keys: Sequence[str]) -> tuple[str, PropertyEntry] | None:
         entries = self.properties.entries

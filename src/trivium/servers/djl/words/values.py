@@ -9,18 +9,22 @@ from dataclasses import dataclass
 
 from trivium.settings.judging import meant_by
 from trivium.settings.kinds import LARGEST, SWITCH, Kind, OneOf, Whole
+from trivium.types.findings import Change
 from trivium.types.running import MOST_IN_FLIGHT
 from trivium.types.spec import MOST_INSTANCES
 
 
 @dataclass(frozen=True, slots=True)
 class ValueFault:
-    """Says what is wrong with a value. `is_read` says that it is read all the same, as DJL does."""
+    """Says what is wrong with a value. `is_read` says that it is read all the same, as DJL does; `change` is what the
+    hint says to do with the line, None where that is not one thing.
+    """
 
     found: str
     expected: str
     hint: str
     is_read: bool = False
+    change: Change | None = None
 
 
 def _numbers(least: int, *keys: str, most: int = LARGEST) -> dict[str, Kind]:
@@ -88,21 +92,25 @@ def fault_of(key: str, text: str) -> ValueFault | None:
     if not text or not kind.refuses(text) or (key in _CLASSES and "." in text):
         return None
     shown = f"{key}={text[:80]}"
+    change: Change | None = None
     if isinstance(kind, OneOf):
         meant = meant_by(text, kind.words, 0.5)
         hint = f"Did you mean {meant}?" if meant else "Write one of them, or remove the line."
+        change = Change(value=meant) if meant else None
     elif not isinstance(kind, Whole):
         meant = meant_by(text, ("true", "false")) or ("true" if text.lower() in _YES else "")
         hint = f"Did you mean {meant}?" if meant else "Write true or false."
-        return ValueFault(f"{shown} is read as false, as DJL reads it", kind.expected, hint, True)
+        change = Change(value=meant) if meant else None
+        return ValueFault(f"{shown} is read as false, as DJL reads it", kind.expected, hint, True, change)
     elif _JAVAS.refuses(text):
         hint = "Write digits alone."
     elif int(text) > kind.most:
         hint = f"Write {kind.most} or less."
+        change = Change(value=str(kind.most))
     else:
         found, hint = (
             f"{shown} is read as not set, as DJL reads it",
             "Remove the line, or correct the number.",
         )
-        return ValueFault(found, kind.expected, hint, True)
-    return ValueFault(shown, kind.expected, hint)
+        return ValueFault(found, kind.expected, hint, True, Change())
+    return ValueFault(shown, kind.expected, hint, change=change)

@@ -7,7 +7,7 @@ Source: spec sheet `djl`, section 6.1. Pure, and bounded: in bytes, in depth, wi
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import yaml
 
@@ -15,7 +15,7 @@ from trivium.codecs.yaml_documents import MAX_DEPTH, YamlRefused, load
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import ConfigError
-from trivium.types.findings import Finding, Severity
+from trivium.types.findings import Change, Finding, Severity
 
 FILES = ("workflow.json", "workflow.yml", "workflow.yaml")
 """What makes a folder a workflow, in the order in which they are looked for."""
@@ -46,10 +46,13 @@ class WorkflowText:
             place = place[:-1]
         return self.lines.get(place)
 
-    def fault(self, place: Place, found: str, expected: str, hint: str) -> None:
-        """Note what is wrong with a value. Raises ConfigError with all findings once they are many."""
+    def fault(self, place: Place, found: str, expected: str, hint: str, *mends: Change) -> None:
+        """Note what is wrong with a value, with the changes that the hint names. Raises ConfigError with all findings
+        once they are many.
+        """
         key = dotted(place)
-        self.findings.append(_fault(self.file, self.line(place), key, found, expected, hint))
+        fault = _fault(self.file, self.line(place), key, found, expected, hint)
+        self.findings.append(replace(fault, mends=mends))
         if len(self.findings) >= _MOST_FINDINGS:
             raise ConfigError(tuple(self.findings))
 

@@ -4,11 +4,13 @@ Source: spec sheet `djl`, section 6.2. Pure. An expression is `[callable, argume
 value or an expression itself. What is called is looked for among models, functions and built-ins, in that order.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from trivium.codecs.near_names import near
 from trivium.servers.djl.words.workflow_documents import Place, WorkflowText, shown
+from trivium.types.findings import Change
 from trivium.types.schedules import Graph, Step
 
 IN, OUT = "in", "out"
@@ -98,8 +100,11 @@ class Expressions:
             )
             return False
         if OUT not in self._written:
-            hint = f"Did you mean {meant}?" if (meant := near(OUT, self._written)) else "Define it."
-            self._text.fault((_KEY,), "no value out", 'an expression out, such as ["m", "in"]', hint)
+            meant = near(OUT, self._written)
+            hint = f"Did you mean {OUT} by {meant}?" if meant else "Define it."
+            mends = (Change(f"{_KEY}.{meant}", name=OUT),) if meant else ()
+            expected = 'an expression out, such as ["m", "in"]'
+            self._text.fault((_KEY,), "no value out", expected, hint, *mends)
         if len(self._written) > MOST_STEPS:
             found = f"{len(self._written)} values"
             self._text.fault((_KEY,), found, f"at most {MOST_STEPS}", "Divide the workflow.")
@@ -114,8 +119,12 @@ class Expressions:
     def _expression(self, value: object, place: Place, gives: str) -> None:
         """Add the steps of an expression; the last one gives its value."""
         if not isinstance(value, list) or not value:
-            hint = f'Write ["id", "{value}"].' if isinstance(value, str) else "Correct it."
-            self._text.fault(place, shown(value), '[callable, argument...], such as ["m", "in"]', hint)
+            hint, mends = "Correct it.", tuple[Change, ...]()
+            if isinstance(value, str):
+                wrapped = json.dumps(["id", value], ensure_ascii=False)
+                hint, mends = f"Write {wrapped}.", (Change(value=wrapped),)
+            expected = '[callable, argument...], such as ["m", "in"]'
+            self._text.fault(place, shown(value), expected, hint, *mends)
             return
         name, *arguments = value
         if not isinstance(name, str):
@@ -141,9 +150,10 @@ class Expressions:
         elif value != IN and value not in self._written:
             meant = near(value, (IN, *self._written))
             hint = f"Did you mean {meant}?" if meant else f"Define it below {_KEY}."
+            mends = _value(meant)
             if value in self._callables.names:
-                hint = f'To call it, write ["{value}", ...].'
-            self._text.fault(place, f"no value {shown(value)}", f"one of {self._known()}", hint)
+                hint, mends = f'To call it, write ["{value}", ...].', ()
+            self._text.fault(place, f"no value {shown(value)}", f"one of {self._known()}", hint, *mends)
         else:
             return value
         return IN
@@ -172,7 +182,7 @@ class Expressions:
             meant = near(name, self._callables.names)
             hint = f"Did you mean {meant}?" if meant else "Name it among models or functions."
             known = ", ".join(self._callables.names)[:500]
-            self._text.fault(place, f"nothing called {shown(name)}", f"one of {known}", hint)
+            self._text.fault(place, f"nothing called {shown(name)}", f"one of {known}", hint, *_value(meant))
 
     def _apply(self, arguments: Sequence[object], place: Place, gives: str) -> None:
         """Add a call of each of some callables with the same values, and the list of their results."""
@@ -207,7 +217,7 @@ class Expressions:
             meant = near(str(name), known)
             hint = f"Did you mean {meant}?" if meant else "Define it below configs.adapters."
             expected = f"one of {', '.join(known) or 'configs.adapters, which is empty'}"
-            self._text.fault((*place, 1), f"no adapter {shown(name)}", expected, hint)
+            self._text.fault((*place, 1), f"no adapter {shown(name)}", expected, hint, *_value(meant))
             return
         model = self._callables.models.get(known[name])
         if model is not None:
@@ -273,6 +283,11 @@ class Expressions:
             found |= fresh
             waiting += fresh
         return frozenset(found)
+
+
+def _value(meant: str) -> tuple[Change, ...]:
+    """Return the change to a name that was meant, if there is one."""
+    return (Change(value=json.dumps(meant, ensure_ascii=False)),) if meant else ()
 
 
 def _circles(start: str, takes: Mapping[str, Sequence[str]], done: set[str]) -> Iterator[list[str]]:

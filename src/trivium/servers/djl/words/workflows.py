@@ -13,9 +13,10 @@ from pathlib import Path
 from trivium.codecs.near_names import near
 from trivium.servers.djl.words import adapters
 from trivium.servers.djl.words.model_urls import LOCAL, DjlModelUrl, read_devices, read_url
-from trivium.servers.djl.words.workflow_documents import Place, WorkflowText, shown
+from trivium.servers.djl.words.workflow_documents import MODEL_DIR, Place, WorkflowText, shown
 from trivium.servers.djl.words.workflow_graphs import Callables, Expressions, FunctionPlace, ModelPlace
 from trivium.types.errors import ConfigError, ServeError
+from trivium.types.findings import Change
 from trivium.types.schedules import Graph
 from trivium.types.sources import ModelSource, SourceSetting
 from trivium.types.spec import Origin, StandingCall
@@ -223,6 +224,11 @@ class _Reading:
             hint = "Name its models here, and write its expressions below workflow."
             self._text.fault(place, f"{shown(value)}, a workflow", expected, hint)
             return None
+        if url.scheme == LOCAL and not url.place.startswith("/"):
+            found = f"{shown(value)}, a path that begins where the server was started"
+            self._text.notice(
+                place, found, f"Write {{{MODEL_DIR}}}/{url.place} to have it begin at this file."
+            )
         return url
 
     def _source(
@@ -321,8 +327,9 @@ class _Reading:
             self._check_members(here, value, _ADAPTER_MEMBERS)
             model, src = (self._word((*here, key), given=value.get(key)) for key in ("model", "src"))
             if model not in models:
-                near = _near(model, models)
-                self._text.fault((*here, "model"), f"no model {shown(model)}", "one of models", near)
+                hint, meant = _near(model, models)
+                mends = (Change(value=json.dumps(meant)),) if meant else ()
+                self._text.fault((*here, "model"), f"no model {shown(model)}", "one of models", hint, *mends)
             if "://" in src and not src.lower().startswith("file://"):
                 self._text.fault((*here, "src"), shown(src), "a path of this machine", "Download it.")
             src = "/" + src[len("file://") :].lstrip("/") if src.lower().startswith("file://") else src
@@ -385,9 +392,10 @@ class _Reading:
         for key in there:
             if key not in known:
                 expected = f"one of {', '.join(dict.fromkeys(known))}"
-                self._text.fault(
-                    (*place, str(key)), f"no member of that name: {shown(key)}", expected, _near(key, known)
-                )
+                hint, meant = _near(key, known)
+                mends = (Change(name=meant),) if meant else ()
+                found = f"no member of that name: {shown(key)}"
+                self._text.fault((*place, str(key)), found, expected, hint, *mends)
 
     def _origin(self, place: Place) -> Origin:
         text = self._text
@@ -395,6 +403,7 @@ class _Reading:
         return Origin(text.file, ".".join(map(str, place)), here)
 
 
-def _near(name: object, known: Collection[str]) -> str:
+def _near(name: object, known: Collection[str]) -> tuple[str, str]:
+    """Return a hint, and the name that was meant, if one was."""
     meant = near(str(name), known)
-    return f"Did you mean {meant}?" if meant else "Correct it, or remove it."
+    return f"Did you mean {meant}?" if meant else "Correct it, or remove it.", meant

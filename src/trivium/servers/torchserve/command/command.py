@@ -39,6 +39,7 @@ from trivium.servers.torchserve.command.options import (
     settings_of,
 )
 from trivium.servers.torchserve.command.pid_file import PidFile, PidState
+from trivium.servers.torchserve.command.properties_table import OWN_WORDS
 from trivium.servers.torchserve.command.report import READY_LINE, summary
 from trivium.servers.torchserve.command.settings import MakePair, TorchServeSettings, exposure, settle
 from trivium.servers.torchserve.command.sources import gather
@@ -47,6 +48,7 @@ from trivium.servers.torchserve.command.token_check import KEY_FILE, KeyFileWrit
 from trivium.servers.torchserve.words.original import SERVER_VERSION
 from trivium.servers.torchserve.words.tokens import Tokens
 from trivium.types.errors import ConfigError, ServeError
+from trivium.types.spoken import speak
 from trivium_worker.wire import system
 
 ALREADY = "TorchServe is already running, please use torchserve --stop to stop TorchServe."
@@ -56,6 +58,7 @@ ALREADY = "TorchServe is already running, please use torchserve --stop to stop T
 @click.pass_obj
 def command(catalogue: Catalogue, words: Sequence[str]) -> None:
     """Serve TorchServe's models, with the options and files of torchserve."""
+    speak(OWN_WORDS)
     options = parser().parse_args(list(words))
     try:
         _act(catalogue, options, words, os.environ)

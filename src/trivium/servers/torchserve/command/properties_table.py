@@ -5,6 +5,7 @@ Nothing else says which properties there are; the table in `docs/torchserve.md` 
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 
 from trivium.servers.torchserve.words.allowed_urls import read_patterns
@@ -248,3 +249,14 @@ CONFIG = SettingsTable.of(
     has_others=True,
 )
 """The file `config.properties`."""
+
+
+OWN_WORDS: Mapping[str, str] = {
+    "--fetch-from": "trivium_fetch_from",
+    "--max-body-bytes": "max_request_size",
+    "--keystore-password": "keystore_pass",
+    "--cors-allowed-origin": "cors_allowed_origin",
+    "--cors-allowed-methods": "cors_allowed_methods",
+    "--cors-allowed-headers": "cors_allowed_headers",
+}
+"""Flag of our own -> the property here that sets the same."""

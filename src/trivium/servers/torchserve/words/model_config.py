@@ -15,7 +15,7 @@ from trivium.servers.torchserve.words.yaml_values import TooMuch, as_json
 from trivium.settings.judging import meant_by
 from trivium.settings.kinds import TEXT
 from trivium.settings.setting import Setting, Support
-from trivium.types.findings import Finding, Severity
+from trivium.types.findings import Change, Finding, Severity
 from trivium.types.spec import Origin
 
 MAX_BYTES = 2**18
@@ -44,10 +44,10 @@ class ModelConfig:
         value = self.values.get(key)
         return tuple(value) if isinstance(value, list) else ()
 
-    def notice(self, key: str, found: str) -> Finding:
+    def notice(self, key: str, found: str, hint: str = "", *mends: Change) -> Finding:
         """A NOTICE at a key, or where the value stands that counts in its place."""
         place = self.place(key)
-        return Finding(Severity.NOTICE, place.file, place.line, place.key, found)
+        return Finding(Severity.NOTICE, place.file, place.line, place.key, found, "", hint, mends=mends)
 
     def place(self, key: str) -> Origin:
         """Return where the value of a key stands."""
@@ -107,15 +107,19 @@ def _judged(
             read[key] = value
         elif row.support is not Support.PASSED_ON and value not in row.harmless:
             findings.append(_unserved(config, key, row))
-    findings += [config.notice(key, text) for key, text in _slips(values)]
+    findings += _slips(config, values)
     return ModelConfig(file, read, document, lines, tuple(findings))
 
 
-def _slips(values: Mapping[object, object]) -> Iterator[tuple[str, str]]:
+def _slips(config: ModelConfig, values: Mapping[object, object]) -> Iterator[Finding]:
     """Keys that are nearly one of the server's: they are the handler's, as any other, unless they were misspelt."""
     for key in values:
         if isinstance(key, str) and key not in ROWS and (meant := meant_by(key, ROWS, 0.8)):
-            yield key, f"is no key of the server's, and is left to the handler. Did you mean {meant}?"
+            found = "is no key of the server's, and is left to the handler"
+            if ROWS[meant].support is Support.REFUSED:
+                yield config.notice(key, found, f"Did you mean {meant}? That is refused: {ROWS[meant].how}.")
+            else:
+                yield config.notice(key, found, f"Did you mean {meant}?", Change(name=meant))
 
 
 def _unserved(config: ModelConfig, key: str, row: Setting) -> Finding:

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 from trivium.codecs.error_table import said
 from trivium.codecs.path_segments import decodings
 from trivium.types.errors import Code, ServeError
+from trivium.types.spoken import spoken
 
 _URL = re.compile(r"(file|https?)://", re.IGNORECASE)
 _S3 = re.compile(r"s3://", re.IGNORECASE)
@@ -92,8 +93,10 @@ def read_patterns(text: str) -> tuple[re.Pattern[str], ...]:
         except re.error as error:
             raise ServeError(
                 Code.INVALID,
-                f"--torchserve-allowed-urls: {word[:200]!r} is no regular expression ({error}). Correct it; one is "
-                r"https://models\.example\.com/.*",
+                spoken(
+                    f"--torchserve-allowed-urls: {word[:200]!r} is no regular expression ({error}). Correct it; one is "
+                    r"https://models\.example\.com/.*"
+                ),
             ) from error
     return tuple(found)
 

@@ -12,14 +12,16 @@ from trivium.commands.process import run
 from trivium.commands.stopping import keep_hangups
 from trivium.servers.triton.command.life import live
 from trivium.servers.triton.command.log_lines import set_up
-from trivium.servers.triton.command.settings import settle
+from trivium.servers.triton.command.settings import OWN_WORDS, settle
 from trivium.servers.triton.command.usage import Usage, given, options, refuse
 from trivium.types.errors import ServeError
+from trivium.types.spoken import speak
 
 
 @click.pass_obj
 def _serve(catalogue: Catalogue, /, **words: Any) -> None:
     keep_hangups()
+    speak(OWN_WORDS)
     try:
         settings = settle(catalogue, given(words))
     except ServeError as error:

@@ -175,7 +175,7 @@ def _config(schema: ConfigSchema, values: Mapping[str, Any]) -> LoadedConfig:
             loaded = from_process(schema, None, fields | {"open": False, "open_management": False})
         return loaded
     except ConfigError as error:
-        raise ServeError(Code.INVALID, _by_flag(error, schema)) from error
+        raise ServeError(Code.INVALID, _by_flag(error)) from error
 
 
 def _tls(values: Mapping[str, Any]) -> dict[str, str]:
@@ -190,12 +190,18 @@ def _tls(values: Mapping[str, Any]) -> dict[str, str]:
     return {field: values[name] for field, name in zip(fields, names, strict=False)}
 
 
-def _by_flag(error: ConfigError, schema: ConfigSchema) -> str:
+OWN_WORDS: Mapping[str, str] = {
+    f"--{field.replace('_', '-')}": flag
+    for table in (_SAME, _SECONDS, _OPPOSITE)
+    for flag, field in table.items()
+}
+"""Flag of our own -> the flag here that sets the same."""
+
+
+def _by_flag(error: ConfigError) -> str:
     """Faults by the flags that set their fields."""
-    tables = (_SAME, _SECONDS, _OPPOSITE)
-    flags = {schema.options[field].flag: flag for table in tables for flag, field in table.items()}
     return "; ".join(
-        f"{flags.get(finding.key, f'{finding.file}, {finding.key}')}: {finding.found}; expected {finding.expected}"
+        f"{OWN_WORDS.get(finding.key, f'{finding.file}, {finding.key}')}: {finding.found}; expected {finding.expected}"
         for finding in error.findings
     )
 

@@ -7,7 +7,7 @@ file, nor know the engine.
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from trivium.servers.triton.repository import disagreements, translation
+from trivium.servers.triton.repository import disagreements, open_tensors, translation
 from trivium.servers.triton.repository.disagreements import of_version, with_fact
 from trivium.servers.triton.repository.normalisation import fill_preferred
 from trivium.servers.triton.repository.own_completion import complete_by_model
@@ -16,7 +16,7 @@ from trivium.servers.triton.words.checks import check_warmups, fits
 from trivium.servers.triton.words.config_text import ConfigText
 from trivium.servers.triton.words.description import DIALECT, Document, document_of, fill_tensors
 from trivium.types.errors import ConfigError
-from trivium.types.findings import Finding, Severity
+from trivium.types.findings import Change, Finding, Severity
 from trivium.types.spec import Foreign, ModelFacts, ModelSpec, Origin, TensorSpec
 from trivium.wires.v2.descriptor import new_config
 
@@ -32,7 +32,7 @@ def complete(spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
     if facts.document:
         return complete_by_model(spec, facts.document)
     if not any(backend.completes for backend in BACKENDS if backend.engine_name == spec.engine):
-        return spec
+        return open_tensors.told(spec, facts)
     document = document_of(spec)
     assert document is not None, "a spec of another format was given to the Triton format to finish"
     config = new_config()
@@ -175,9 +175,10 @@ def _compare(
             continue
         if ours.datatype is not theirs.datatype:
             found = f"{ours.datatype.wire} for the {section} {ours.name}"
-            hint = "Write the type of the model file."
+            typed = "TYPE_STRING" if theirs.datatype.wire == "BYTES" else f"TYPE_{theirs.datatype.wire}"
+            expected = f"{theirs.datatype.wire}, as in the model file"
             fault = text.fault(
-                f"{key}.data_type", found, f"{theirs.datatype.wire}, as in the model file", hint
+                f"{key}.data_type", found, expected, f"Write data_type: {typed}.", Change(value=typed)
             )
             yield with_fact(fault, disagreements.datatype(text.config.name, section, ours, theirs))
         if ours.name not in following:  # its elements are divided, whatever shape they come in
@@ -200,21 +201,31 @@ def _compare_shapes(text: ConfigText, key: str, ours: TensorSpec, theirs: Tensor
             found = f"the shape {list(dims)} for {ours.name}"
             words = disagreements.scalar(text.config.name, ours.name, dims)
             expected = "sizes of 1 alone: it has no dimension in the model file, and so one element"
-            yield with_fact(text.fault(f"{key}.dims", found, expected, "Write dims: 1."), words)
+            fault = text.fault(f"{key}.dims", found, expected, "Write dims: 1.", Change(value="1"))
+            yield with_fact(fault, words)
     elif batches and wanted[0] != -1:
         found = f"max_batch_size {text.config.max_batch_size}, while {ours.name} has the shape {wanted}"
         expected = "a first dimension of any size (-1) in the model file"
         hint = "Write max_batch_size: 0 and whole dims, or export the model with a batch dimension."
         words = disagreements.batch(text.config.name, ours.name, wanted)
-        yield with_fact(text.fault("max_batch_size", found, expected, hint), words)
+        fault = text.fault("max_batch_size", found, expected, hint, Change(value="0"))
+        yield with_fact(fault, words)
     elif not fits(whole, wanted):
         what = "dims" if ours.inner is None else "reshape"
         how = f" ([-1] for the batch, then {what} {list(dims)})" if batches else ""
         found = f"the shape {whole}{how} for {ours.name}"
         expected = f"{wanted}, as in the model file (-1 is any size)"
         words = disagreements.shape(text.config.name, ours.name, whole, wanted, batches)
-        hint = f"Write dims: {wanted[1:] if batches else wanted}."
-        yield with_fact(text.fault(f"{key}.dims", found, expected, hint), words)
+        hint, change = _as_wanted(wanted[1:] if batches else wanted, ours.inner is not None)
+        yield with_fact(text.fault(f"{key}.dims", found, expected, hint, *change), words)
+
+
+def _as_wanted(dims: list[int], is_reshaped: bool) -> tuple[str, tuple[Change, ...]]:
+    """Say how a tensor of these dims is written: none at all are dims of one, reshaped to nothing."""
+    value = str(dims) if dims else "[ 1 ] reshape { shape: [ ] }"
+    if not is_reshaped:
+        return f"Write dims: {value}.", (Change(value=value),)
+    return f"Write dims: {value} in place of dims and reshape.", ()
 
 
 def _not_batchable(text: ConfigText, facts: ModelFacts) -> Finding:
@@ -222,7 +233,8 @@ def _not_batchable(text: ConfigText, facts: ModelFacts) -> Finding:
     shapes = ", ".join(f"{tensor.name} {list(tensor.dims)}" for tensor in fixed)
     found = f"max_batch_size {text.config.max_batch_size} for a model file that cannot batch"
     expected = f"a first dimension of any size (-1) everywhere, but there is {shapes}"
-    return text.fault("max_batch_size", found, expected, "Write max_batch_size: 0, or export the model anew.")
+    hint = "Write max_batch_size: 0, or export the model anew."
+    return text.fault("max_batch_size", found, expected, hint, Change(value="0"))
 
 
 def _names(tensors: Sequence[TensorSpec]) -> str:

@@ -10,8 +10,9 @@ from typing import assert_never
 from trivium.servers.triton.repository.folder import TritonModelFolder
 from trivium.servers.triton.words.backends import Backend
 from trivium.servers.triton.words.config_text import ConfigText
-from trivium.types.findings import Finding
+from trivium.types.findings import Change, Finding
 from trivium.types.spec import All, Latest, Specific, VersionPolicy
+from trivium.types.spoken import spoken
 
 
 def version_policy(text: ConfigText) -> VersionPolicy:
@@ -47,7 +48,8 @@ def check_name(text: ConfigText, folder: TritonModelFolder) -> Iterator[Finding]
     name = text.config.name
     if name and name != folder.name:
         hint = f'Write name: "{folder.name}", or rename the folder.'
-        yield text.fault("name", f"the name {name} in the folder {folder.name}", f"{folder.name}", hint)
+        found, change = f"the name {name} in the folder {folder.name}", Change(value=f'"{folder.name}"')
+        yield text.fault("name", found, f"{folder.name}", hint, change)
 
 
 def check_choice(text: ConfigText, folder: TritonModelFolder) -> Iterator[Finding]:
@@ -58,7 +60,7 @@ def check_choice(text: ConfigText, folder: TritonModelFolder) -> Iterator[Findin
     if folder.preferred:
         yield text.notice("", f"no configs/{folder.preferred}.pbtxt; there is {there}")
     elif not folder.has_config:
-        yield text.notice("", f"no config.pbtxt; --model-config-name can choose one of {there}")
+        yield text.notice("", spoken(f"no config.pbtxt; --model-config-name can choose one of {there}"))
 
 
 def check_versions(text: ConfigText, folder: TritonModelFolder) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ from trivium.servers.triton.repository.folder import TritonModelFolder
 from trivium.servers.triton.words.backends import ENSEMBLE, Backend
 from trivium.servers.triton.words.config_text import ConfigText
 from trivium.servers.triton.words.description import config_json
-from trivium.types.findings import Finding
+from trivium.types.findings import Change, Finding
 from trivium.types.spec import Defaults, Handler, ModelSpec, Origin
 
 BACKEND = "python"
@@ -33,7 +33,8 @@ def check(
         if text.config.model_transaction_policy.decoupled and backend is not ENSEMBLE:
             found = f"decoupled with the backend {backend.name}"
             hint = "Remove it: a request to this backend has one response."
-            yield text.fault("model_transaction_policy.decoupled", found, "the backend python", hint)
+            key = "model_transaction_policy.decoupled"
+            yield text.fault(key, found, "the backend python", hint, Change())
         return
     chosen = interpreter(text, folder, defaults.scratch)
     if isinstance(chosen, Finding):

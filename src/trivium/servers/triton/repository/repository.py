@@ -15,6 +15,7 @@ from trivium.servers.triton.repository import (
     contents,
     limits,
     metrics,
+    open_tensors,
     python_backend,
     sequences,
     translation,
@@ -113,6 +114,7 @@ def _read_model(folder: TritonModelFolder, defaults: Defaults) -> list[ModelSpec
             if python_backend.completes_itself(text, folder, backend, defaults):
                 later = list(unspecified(text))  # the model may say it yet
                 findings = [finding for finding in findings if finding not in later]
+            findings = open_tensors.allowed(text, backend, findings)
             findings += check_batch_shapes(text, backend)
             findings += sequences.check(text, backend)
             findings += sequences.check_more(text, backend)
@@ -137,8 +139,10 @@ def _specs(
         root=folder.path,
         engine=backend.engine_name,
         entry=entry,
-        inputs=translation.tensors(iter(text.config.input)),
-        outputs=with_labels(text, folder.path, translation.tensors(iter(text.config.output))),
+        inputs=translation.tensors(iter(text.config.input), backend.leaves_open),
+        outputs=with_labels(
+            text, folder.path, translation.tensors(iter(text.config.output), backend.leaves_open)
+        ),
         batching=translation.batching(text),
         scheduling=translation.scheduling(text, folder.path),
         groups=translation.groups(text),

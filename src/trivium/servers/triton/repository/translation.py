@@ -13,6 +13,7 @@ from trivium.servers.triton.words.checks import KIND_GPU
 from trivium.servers.triton.words.config_text import ConfigText
 from trivium.servers.triton.words.datatypes import datatype_of
 from trivium.types.batch_shapes import BatchInput, BatchOutput, BatchShapes, ShapeFact
+from trivium.types.datatype import DataType
 from trivium.types.resources import ResourceNeed, ResourceRequest
 from trivium.types.schedules import Graph, Sequence, Step
 from trivium.types.spec import (
@@ -41,19 +42,22 @@ from trivium.wires.v2.tensor_messages import ModelTensor
 _DEFAULT = "default"
 
 
-def tensors(blocks: Iterator[ModelTensor]) -> tuple[TensorSpec, ...]:
-    """Inputs or outputs, without labels; without those whose type the model's own completion has yet to tell."""
+def tensors(blocks: Iterator[ModelTensor], leaves_open: bool = False) -> tuple[TensorSpec, ...]:
+    """Inputs or outputs, without labels; those without a type are open, or left out where the model's own completion
+    has yet to tell it.
+    """
     return tuple(
         TensorSpec(
             name=block.name,
-            datatype=datatype_of(block.data_type),
+            datatype=datatype_of(block.data_type) if block.data_type else DataType.FP32,
             dims=tuple(block.dims),
             optional=getattr(block, "optional", False),
             inner=tuple(block.reshape.shape) if block.HasField("reshape") else None,
             ragged=getattr(block, "allow_ragged_batch", False),
+            open=not block.data_type,
         )
         for block in blocks
-        if block.data_type
+        if block.data_type or leaves_open
     )
 
 

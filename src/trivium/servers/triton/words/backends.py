@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from trivium.codecs.near_names import near
 from trivium.servers.triton.words.config_text import ConfigText
-from trivium.types.findings import Finding
+from trivium.types.findings import Change, Finding
 
 PRIVATE_REGIONS = ("triton_python_backend_shm_region_",)
 """Keys of shared memory begin so that the original's Python backend keeps for itself (sheet `triton`, section 4.10)."""
@@ -20,7 +20,8 @@ class Backend:
 
     `engine` is ours; `cpu_instances` holds for a CPU group without a count; `completes` says whether inputs
     and outputs may be left to the model file; `needs_tensors` whether there must be some at all;
-    `tells_shapes` whether its engine takes inputs that tell of requests' shapes.
+    `tells_shapes` whether its engine takes inputs that tell of requests' shapes; `leaves_open` whether its files may
+    tell a tensor's name alone, so that datatype and shape are those of each request.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Backend:
     completes: bool = False
     needs_tensors: bool = True
     tells_shapes: bool = False
+    leaves_open: bool = False
 
     @property
     def engine_name(self) -> str:
@@ -52,12 +54,15 @@ BACKENDS = (
         tells_shapes=True,
     ),
     Backend("openvino", "", "model.xml"),
-    Backend("pytorch", "pytorch_libtorch", "model.pt", engine="torch", tells_shapes=True),
+    Backend("pytorch", "pytorch_libtorch", "model.pt", engine="torch", tells_shapes=True, leaves_open=True),
     Backend("pytorch", "torch_aoti", "model.pt2", engine="torch", tells_shapes=True),
     Backend("python", "", "model.py", engine="python-triton", needs_tensors=False),
     Backend("tensorflow", "tensorflow_savedmodel", "model.savedmodel", cpu_instances=2),
     Backend("tensorflow", "tensorflow_graphdef", "model.graphdef", cpu_instances=2),
 )
+_OF_OTHER_LAYOUTS = ("python-", "workflow")
+"""How names of backends begin that we print for models whose files no config.pbtxt describes."""
+
 _ALIASES = {"libtorch": "pytorch_libtorch"}
 _NAMES = sorted({backend.name for backend in BACKENDS})
 MODEL_FILES = frozenset(backend.filename for backend in BACKENDS)
@@ -71,6 +76,13 @@ def choose_backend(text: ConfigText, model: str, files: Collection[str]) -> Back
         return _ensemble(text)
     if config.platform:
         return _by_platform(text)
+    if config.backend.startswith(_OF_OTHER_LAYOUTS):
+        return text.fault(
+            "backend",
+            f"the backend {config.backend}, which runs what lies in a folder of another layout",
+            f"one of {', '.join(_NAMES)}, or another's name",
+            "Serve that folder as it is: a config.pbtxt does not describe its files.",
+        )
     if config.backend:
         rows = [backend for backend in BACKENDS if backend.name == config.backend]
         return _best(rows, config.default_model_filename, files) if rows else Backend(config.backend)
@@ -98,7 +110,8 @@ def _ensemble(text: ConfigText) -> Backend | Finding:
     if config.backend or config.platform not in ("", ENSEMBLE.platform):
         found = f"an ensemble with the backend {config.backend or config.platform}"
         key = "backend" if config.backend else "platform"
-        return text.fault(key, found, 'platform: "ensemble" alone', "Remove it: the steps have their own.")
+        expected, hint = 'platform: "ensemble" alone', "Remove it: the steps have their own."
+        return text.fault(key, found, expected, hint, Change())
     return ENSEMBLE
 
 
@@ -113,10 +126,14 @@ def _by_platform(text: ConfigText) -> Backend | Finding:
     if name:
         expected = backend.name if backend else f"a platform of {name}"
         hint = f'Write backend: "{backend.name}".' if backend else "Remove platform: backend is enough."
-        return text.fault("platform", f"the platform {platform} with the backend {name}", expected, hint)
+        change = Change("backend", value=f'"{backend.name}"') if backend else Change()
+        found = f"the platform {platform} with the backend {name}"
+        return text.fault("platform", found, expected, hint, change)
     meant = near(platform, known)
+    mends = (Change(value=f'"{meant}"'),) if meant else ()
     hint = f"Did you mean {meant}?" if meant else "Write backend instead, with the backend's name."
-    return text.fault("platform", f"the platform {platform}", f"one of {', '.join(sorted(known))}", hint)
+    expected = f"one of {', '.join(sorted(known))}"
+    return text.fault("platform", f"the platform {platform}", expected, hint, *mends)
 
 
 def _best(rows: list[Backend], filename: str, files: Collection[str]) -> Backend:

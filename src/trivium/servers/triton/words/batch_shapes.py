@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from trivium.servers.triton.words.backends import Backend
 from trivium.servers.triton.words.config_text import ConfigText
-from trivium.types.findings import Finding
+from trivium.types.findings import Change, Finding
 from trivium.wires.v2.schema import ENUMS
 
 _NUMBERS = ("TYPE_FP32", "TYPE_INT32")
@@ -31,7 +31,8 @@ def check_batch_shapes(text: ConfigText, backend: Backend) -> Iterator[Finding]:
         yield from _ends(text, key, told.source_input, inputs)
         if told.data_type not in [ENUMS["DataType"][name] for name in _NUMBERS]:
             hint = "Write data_type: TYPE_INT32."
-            yield text.fault(f"{key}.data_type", "another data type", " or ".join(_NUMBERS), hint)
+            expected, change = " or ".join(_NUMBERS), Change(value="TYPE_INT32")
+            yield text.fault(f"{key}.data_type", "another data type", expected, hint, change)
         for name in inputs.intersection(told.target_name):
             hint = "Remove the input: clients do not send it."
             yield text.fault(

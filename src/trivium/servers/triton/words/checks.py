@@ -13,7 +13,7 @@ from trivium.servers.triton.words.keys import findings_by_role
 from trivium.servers.triton.words.requirements import missing
 from trivium.servers.triton.words.reshapes import check_reshapes
 from trivium.servers.triton.words.sequences import check_sequences
-from trivium.types.findings import Finding
+from trivium.types.findings import Change, Finding
 from trivium.types.spec import MOST_INSTANCES
 from trivium.wires.v2.schema import ENUMS
 
@@ -71,14 +71,15 @@ def _tensors(text: ConfigText, section: str) -> Iterator[Finding]:
         for j, size in enumerate(tensor.dims):
             if size < 1 and size != -1:
                 hint = "Write -1 for any size; the batch dimension is not listed here."
-                yield text.fault(f"{section}[{i}].dims[{j}]", f"the size {size}", "1 or more, or -1", hint)
+                key = f"{section}[{i}].dims[{j}]"
+                yield text.fault(key, f"the size {size}", "1 or more, or -1", hint, Change(value="-1"))
 
 
 def _batching(text: ConfigText) -> Iterator[Finding]:
     rows = text.config.max_batch_size
     if rows < 0:
         hint = "Write 0 for a model whose tensors have no batch dimension."
-        yield text.fault("max_batch_size", f"the number {rows}", "0 or more", hint)
+        yield text.fault("max_batch_size", f"the number {rows}", "0 or more", hint, Change(value="0"))
         return
     for i, preferred in enumerate(text.config.dynamic_batching.preferred_batch_size):
         if not 1 <= preferred <= rows:
@@ -127,13 +128,13 @@ def _groups(text: ConfigText, gpus: int) -> Iterator[Finding]:
                 f"{key}.kind", "KIND_MODEL is not supported in this version: placed as KIND_CPU"
             )
         if group.kind in (KIND_CPU, KIND_MODEL) and group.gpus:
-            hint = "Remove gpus, or write kind: KIND_GPU."
-            yield text.fault(f"{key}.gpus", "GPUs for instances that run on the CPU", "no gpus", hint)
+            hint = "Remove gpus, or write kind: KIND_GPU." if gpus else "Remove gpus: this machine has none."
+            found = "GPUs for instances that run on the CPU"
+            yield text.fault(f"{key}.gpus", found, "no gpus", hint, Change())
         elif group.kind == KIND_GPU and not gpus:
             found, expected = "KIND_GPU on a machine without GPUs", "KIND_CPU or KIND_AUTO"
-            yield text.fault(
-                f"{key}.kind", found, expected, "Write kind: KIND_CPU, or serve it where GPUs are."
-            )
+            hint = "Write kind: KIND_CPU, or serve it where GPUs are."
+            yield text.fault(f"{key}.kind", found, expected, hint, Change(value="KIND_CPU"))
         else:
             yield from _devices(text, key, group.gpus, gpus)
 
@@ -152,7 +153,8 @@ def _runtime(text: ConfigText) -> Iterator[Finding]:
     runtime = text.config.runtime
     if runtime and not _LIBRARY.fullmatch(runtime):
         hint = "Remove it: engines bring their own runtime. An nn.Module in Python is served by the backend python."
-        yield text.fault("runtime", f"the runtime {runtime}", "a backend's library, libtriton_NAME.so", hint)
+        expected = "a backend's library, libtriton_NAME.so"
+        yield text.fault("runtime", f"the runtime {runtime}", expected, hint, Change())
 
 
 def _cache(text: ConfigText) -> Iterator[Finding]:
@@ -167,7 +169,9 @@ def _cache(text: ConfigText) -> Iterator[Finding]:
         if has:
             found = f"Response Cache does not currently support model {config.name} with {what}"
             hint = "Please disable the response cache."
-            yield text.fault("response_cache.enable", found.replace("  ", " "), "false", hint)
+            yield text.fault(
+                "response_cache.enable", found.replace("  ", " "), "false", hint, Change(value="false")
+            )
 
 
 def _parameters(text: ConfigText) -> Iterator[Finding]:
@@ -207,10 +211,14 @@ def _warmup_input(text: ConfigText, block: str) -> Iterator[Finding]:
             yield text.fault(f"{block}.key", f"the input {name}", f"one of {names}", "Correct the key.")
         return
     tensor = tensors[0]
-    if data.data_type and tensor.data_type != data.data_type:
+    if data.data_type and tensor.data_type not in (0, data.data_type):  # of 0 it is said that it lacks
         found, expected = types[data.data_type], types[tensor.data_type]
         yield text.fault(
-            f"{block}.value.data_type", found, f"{expected}, as the input has", f"Write {expected}."
+            f"{block}.value.data_type",
+            found,
+            f"{expected}, as the input has",
+            f"Write {expected}.",
+            Change(value=expected),
         )
     most = text.config.max_batch_size
     shape = [*([rows] if rows else []), *data.dims]

@@ -7,7 +7,7 @@ Keys are dotted paths in the file's own words; blocks and values of a list have 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from trivium.types.findings import Finding, Severity
+from trivium.types.findings import Change, Finding, Severity
 from trivium.wires.v2.descriptor import new_config
 from trivium.wires.v2.model_config import ModelConfigMessage
 
@@ -54,10 +54,12 @@ class ConfigText:
         """The keys of all blocks of a message type, in the order of the file."""
         return (key for key, entry in self.entries.items() if entry.type == type_)
 
-    def fault(self, key: str, found: str, expected: str, hint: str) -> Finding:
-        """An error at the key."""
-        return Finding(Severity.ERROR, self.file, self.line(key), key, found, expected, hint)
+    def fault(self, key: str, found: str, expected: str, hint: str, *mends: Change) -> Finding:
+        """An error at the key, with the changes that its hint names."""
+        return Finding(Severity.ERROR, self.file, self.line(key), key, found, expected, hint, mends=mends)
 
-    def notice(self, key: str, found: str, expected: str = "", hint: str = "") -> Finding:
+    def notice(
+        self, key: str, found: str, expected: str = "", hint: str = "", mends: tuple[Change, ...] = ()
+    ) -> Finding:
         """Something to know about the key."""
-        return Finding(Severity.NOTICE, self.file, self.line(key), key, found, expected, hint)
+        return Finding(Severity.NOTICE, self.file, self.line(key), key, found, expected, hint, mends=mends)

@@ -4,7 +4,7 @@ Prints from the document that the model was read from, or from the spec where it
 decide anything about how a model runs.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -14,7 +14,7 @@ from trivium.codecs.protobuf_schema import Field
 from trivium.servers.triton.words.backends import BACKENDS
 from trivium.servers.triton.words.config_text import ConfigText
 from trivium.servers.triton.words.datatypes import number_of
-from trivium.types.spec import Device, ModelSpec, TensorSpec
+from trivium.types.spec import Device, Join, ModelSpec, TensorSpec
 from trivium.wires.v2.descriptor import new_config
 from trivium.wires.v2.model_config import Blocks, ModelConfigMessage
 from trivium.wires.v2.schema import ENUMS, MESSAGES
@@ -78,11 +78,15 @@ def _config_of(spec: ModelSpec) -> ModelConfigMessage:
     row = next((backend for backend in BACKENDS if backend.engine_name == spec.engine), None)
     config.platform, config.backend = (row.platform, row.name) if row else ("", spec.engine)
     config.version_policy.latest.num_versions = 1
+    config.optimization.input_pinned_memory.enable = True
+    config.optimization.output_pinned_memory.enable = True
     if spec.batching.batch_axis:
         config.max_batch_size = spec.batching.max_rows
-    fill_tensors(config.input, spec.inputs)
-    fill_tensors(config.output, spec.outputs)
-    if spec.batching.merge:
+    fill_tensors(config.input, tuple(_as_the_file_has_it(spec, one) for one in spec.inputs))
+    for made, tensor in zip(config.input, spec.inputs, strict=True):
+        made.optional = tensor.optional
+    fill_tensors(config.output, tuple(_as_the_file_has_it(spec, one) for one in spec.outputs))
+    if spec.batching.merge and spec.batching.batch_axis:
         config.dynamic_batching.preferred_batch_size.extend(spec.dynamic.preferred_rows)
         config.dynamic_batching.max_queue_delay_microseconds = round(spec.dynamic.max_delay * 1e6)
     for group in spec.groups:
@@ -96,6 +100,17 @@ def _config_of(spec: ModelSpec) -> ModelConfigMessage:
     for name, value in spec.parameters.items():
         config.parameters[name].string_value = value
     return config
+
+
+def _as_the_file_has_it(spec: ModelSpec, tensor: TensorSpec) -> TensorSpec:
+    """Return a tensor in a form that a configuration has: dims are never empty, and what gets a first dimension of one
+    when it is run is reshaped to that.
+    """
+    if tensor.open or spec.batching.batch_axis:
+        return tensor
+    if spec.batching.join is not Join.ROWS and tensor.dims:
+        return replace(tensor, inner=(1, *tensor.dims))
+    return replace(tensor, dims=tensor.dims or (1,))
 
 
 def fill_tensors(blocks: Blocks[ModelTensor], tensors: tuple[TensorSpec, ...]) -> None:

@@ -7,7 +7,7 @@ Whether the steps' models are there, and fit together, the core finds out when i
 from collections.abc import Iterator
 
 from trivium.servers.triton.words.config_text import ConfigText
-from trivium.types.findings import Finding
+from trivium.types.findings import Change, Finding
 
 MOST_STEPS = 1000
 
@@ -23,11 +23,15 @@ def check_ensemble(text: ConfigText) -> Iterator[Finding]:
     for i, step in enumerate(steps):
         key = f"ensemble_scheduling.step[{i}]"
         if step.model_version < -1:
-            yield text.fault(f"{key}.model_version", f"{step.model_version}", "-1 or a version", "Write -1.")
+            found, change = f"{step.model_version}", Change(value="-1")
+            yield text.fault(f"{key}.model_version", found, "-1 or a version", "Write -1.", change)
         if f"{key}.model_version" not in text.entries:
             hint = "Add model_version: -1 for the latest."
             yield text.notice(
-                f"{key}.model_version", "no model_version, which means version 0, not the latest", hint=hint
+                f"{key}.model_version",
+                "no model_version, which means version 0, not the latest",
+                hint=hint,
+                mends=(Change(value="-1"),),
             )
         tensors = [step.output_map[name] for name in step.output_map]
         for tensor in sorted({tensor for tensor in tensors if tensors.count(tensor) > 1}):

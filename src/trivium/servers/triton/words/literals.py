@@ -30,11 +30,11 @@ _ESCAPE = re.compile(
 
 
 class Unfit(Exception):
-    """A token that is no value of the field: what was found, what is expected, and the hint."""
+    """A token that is no value of the field: what was found, what is expected, the hint, and the value in it."""
 
-    def __init__(self, found: str, expected: str, hint: str) -> None:
+    def __init__(self, found: str, expected: str, hint: str, value: str = "") -> None:
         super().__init__(found)
-        self.found, self.expected, self.hint = found, expected, hint
+        self.found, self.expected, self.hint, self.value = found, expected, hint, value
 
 
 def expectation(field: Field) -> str:
@@ -61,7 +61,7 @@ def value_of(field: Field, tokens: Sequence[Token]) -> object:
         value = _enum(field, token.text) if is_enum(field) else _scalar(field, token.text)
         if value is not None:
             return value
-    raise Unfit(str(token), expectation(field), _mend(field, token))
+    raise Unfit(str(token), expectation(field), *_mend(field, token))
 
 
 def _scalar(field: Field, text: str) -> object:
@@ -97,7 +97,7 @@ def _text(field: Field, tokens: Sequence[Token]) -> str:
     parts = []
     for token in tokens:
         if token.kind is not TokenKind.STRING:
-            raise Unfit(str(token), expectation(field), _mend(field, token))
+            raise Unfit(str(token), expectation(field), *_mend(field, token))
         body = token.text[1:-1]
         bad = re.search(r"\\.?", _ESCAPE.sub("", body))
         if bad:
@@ -120,13 +120,15 @@ def _text(field: Field, tokens: Sequence[Token]) -> str:
         ) from None
 
 
-def _mend(field: Field, token: Token) -> str:
+def _mend(field: Field, token: Token) -> tuple[str, str]:
+    """Return the hint, and the value that it names, if it names one."""
     bare = token.text.strip("\"'")
     if token.kind is TokenKind.TORN:
-        return "End the text with the quote it began with, on the same line."
+        return "End the text with the quote it began with, on the same line.", ""
     if field.type == "string":
-        known = token.kind in (TokenKind.WORD, TokenKind.NUMBER)
-        return f'Put it in quotes: {field.name}: "{bare}".' if known else f'Write {field.name}: "...".'
+        if token.kind in (TokenKind.WORD, TokenKind.NUMBER):
+            return f'Put it in quotes: {field.name}: "{bare}".', f'"{bare}"'
+        return f'Write {field.name}: "...".', ""
     if token.kind is TokenKind.STRING and token.text[1:-1]:
         inner = Token(TokenKind.WORD, token.text[1:-1], token.line)
         try:
@@ -134,11 +136,12 @@ def _mend(field: Field, token: Token) -> str:
         except Unfit:
             pass
         else:
-            return f"Write it without quotes: {field.name}: {inner.text}."
+            return f"Write it without quotes: {field.name}: {inner.text}.", inner.text
     if is_enum(field):
         meant = near(bare.upper(), ENUMS[field.type], 0.5)
-        return f"Did you mean {meant}?" if meant else f"Write one of the names, as {_example(field)}."
-    return f"Write it as {_example(field)}."
+        hint = f"Did you mean {meant}?" if meant else f"Write one of the names, as {_example(field)}."
+        return hint, meant
+    return f"Write it as {_example(field)}.", ""
 
 
 def _example(field: Field) -> str:

@@ -14,7 +14,7 @@ from trivium.servers.triton.words.config_text import ConfigEntry, ConfigText
 from trivium.servers.triton.words.literals import Unfit, expectation, value_of
 from trivium.servers.triton.words.scope import Scope
 from trivium.servers.triton.words.tokens import Cursor, Token, TokenKind
-from trivium.types.findings import Finding, Severity
+from trivium.types.findings import Change, Finding, Severity
 from trivium.wires.v2.descriptor import new_config
 from trivium.wires.v2.model_config import ModelConfigMessage
 from trivium.wires.v2.schema import MESSAGES, fields_of, is_block
@@ -124,7 +124,8 @@ class _Reader:
 
     def _skip_unknown(self, scope: Scope, token: Token) -> None:
         near, words = scope.unknown_field(token.text)
-        self._fault(scope.key(token.text), *words, token.line)
+        mends = (Change(name=near),) if near else ()
+        self._fault(scope.key(token.text), *words, token.line, mends)
         if near:
             self.entries.setdefault(scope.key(near), ConfigEntry(token.line))
         if (self._at.accept(":") and not self._value_is_missing(scope)) or self._at.token.opens:
@@ -212,7 +213,8 @@ class _Reader:
         try:
             value = value_of(known, self._at.strings())
         except Unfit as unfit:
-            self._fault(key, unfit.found, unfit.expected, unfit.hint, first.line)
+            mends = (Change(value=unfit.value),) if unfit.value else ()
+            self._fault(key, unfit.found, unfit.expected, unfit.hint, first.line, mends)
             return
         scope.given[known.name] = value
         self.entries[key] = ConfigEntry(line, value)
@@ -230,8 +232,10 @@ class _Reader:
 
     # -- findings ------------------------------------------------------------------------------------------
 
-    def _fault(self, key: str, found: str, expected: str, hint: str, line: int) -> None:
-        self._add(Finding(Severity.ERROR, self._file, line, key, found, expected, hint))
+    def _fault(
+        self, key: str, found: str, expected: str, hint: str, line: int, mends: tuple[Change, ...] = ()
+    ) -> None:
+        self._add(Finding(Severity.ERROR, self._file, line, key, found, expected, hint, mends=mends))
 
     def _notice(self, key: str, found: str, line: int) -> None:
         self._add(

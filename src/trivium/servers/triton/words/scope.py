@@ -61,8 +61,9 @@ class Scope:
         return None
 
     def unknown_field(self, name: str) -> tuple[str, Words]:
-        """The nearest field's name (or nothing), and what is wrong with this one."""
-        meant = near(name.lower(), self.fields)
+        """The nearest field that may still be given (or nothing), and what is wrong with this one."""
+        may_come = [each.name for each in self.fields.values() if each.is_list or each.name not in self.given]
+        meant = near(name.lower(), may_come)
         owners = [message for message, fields in MESSAGES.items() if name in fields]
         if meant:
             hint = f"Did you mean {meant}?"

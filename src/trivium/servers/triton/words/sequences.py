@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from trivium.servers.triton.words.config_text import ConfigText
 from trivium.servers.triton.words.datatypes import datatype_of
 from trivium.types.datatype import DataType
-from trivium.types.findings import Finding
+from trivium.types.findings import Change, Finding
 from trivium.types.schedules import Signal
 from trivium.wires.v2.model_config import ControlMessage
 from trivium.wires.v2.schema import ENUMS
@@ -76,11 +76,13 @@ def _states(text: ConfigText, names: set[str]) -> Iterator[Finding]:
         for j, first in enumerate(state.initial_state):
             place = f"{key}.initial_state[{j}]"
             if first.data_type != state.data_type:
-                hint = "Write the data type of the state."
-                yield text.fault(f"{place}.data_type", "another data type", "that of the state", hint)
+                typed = list(ENUMS["DataType"])[state.data_type]
+                hint, change = f"Write {typed}, the data type of the state.", Change(value=typed)
+                yield text.fault(f"{place}.data_type", "another data type", "that of the state", hint, change)
             if min(first.dims, default=1) < 1 or not _fits(first.dims, state.dims):
                 found, expected = str(list(first.dims)), f"{list(state.dims)}, every size known"
-                yield text.fault(f"{place}.dims", found, expected, "Write the shape of the data.")
+                mends = () if -1 in state.dims else (Change(value=str(list(state.dims))),)
+                yield text.fault(f"{place}.dims", found, expected, "Write the shape of the data.", *mends)
 
 
 def _fits(dims: Sequence[int], wanted: Sequence[int]) -> bool:

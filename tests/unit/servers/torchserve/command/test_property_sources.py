@@ -135,12 +135,12 @@ def test_a_property_that_is_misspelt_is_named_with_its_line_and_the_nearest_one(
     wrong = name[:3] + name[4:]
     finding = only(gathered(f"# first\n{wrong}=1"))
     assert (finding.severity, finding.file, finding.line, finding.key) == (Severity.ERROR, FILE, 2, wrong)
-    assert finding.hint == f"Did you mean {name}?"
+    assert finding.hint.startswith(f"Did you mean {name}?")
 
 
 @pytest.mark.parametrize("name", MISSPELT)
 def test_a_property_in_other_capitals_is_named(name: str) -> None:
-    assert only(gathered(f"{name.upper()}=1")).hint == f"Did you mean {name}?"
+    assert only(gathered(f"{name.upper()}=1")).hint.startswith(f"Did you mean {name}?")
 
 
 def test_a_property_of_somebody_else_is_told_and_no_fault() -> None:
