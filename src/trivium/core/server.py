@@ -161,7 +161,6 @@ class Server:
         self._routes = self._registry.routes
         self._mailbox = Mailbox(self._loop.call_soon_threadsafe)
         clock = LoopClock(self._loop)
-        self._watch = LoopWatch(self._loop) if config.watches_loop else None
         self.metrics = CustomMetrics()
         self._tracing = Tracing(clock.now, services.exporter, config.traces)
         self._workers = self._worker_services(services, clock)
@@ -178,7 +177,9 @@ class Server:
             StreamStore(config.unread, config.defaults.scratch, self._offload),
             is_patient=lambda: self._room.is_open,
         )
-        self._lifecycle = Lifecycle(self._registry, loading, config)
+        self._lifecycle = lifecycle = Lifecycle(self._registry, loading, config)
+        watches = config.watches_loop
+        self._watch = LoopWatch(self._loop, is_loading=lambda: lifecycle.is_loading) if watches else None
         self._repository = Repository(formats, config, self._opening, services.fetch)
         self._numbers = itertools.count(1)
         self._control = ModelControl(registry, self._lifecycle, self._repository, config, lambda: self._is_up)

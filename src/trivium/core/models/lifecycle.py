@@ -109,9 +109,15 @@ class Lifecycle:
             services.workers.observer.opening,
         )
         self._memory = MemoryGuard(services.memory)
+        self._loads = 0
         self._drains: set[asyncio.Task[None]] = set()
         self._progress: Progress = lambda status: None
         self._preparations = Preparations(config.loads_at_once, config.defaults.scratch, services.workers)
+
+    @property
+    def is_loading(self) -> bool:
+        """Is any model being loaded?"""
+        return self._loads > 0
 
     def report_to(self, progress: Progress) -> None:
         """Call `progress` with every change of a version's state from now on, and with FAILED for one that is given up
@@ -326,12 +332,18 @@ class Lifecycle:
 
     async def _opened(self, spec: ModelSpec, form: Format) -> tuple[ModelSpec, ServedModel]:
         """Try as often as the server was configured to; the last failure is the one that counts."""
-        for left in range(self._config.load_retries, 0, -1):
-            try:
-                return await self._open(spec, form)
-            except ServeError as error:
-                log.warning("model '%s' failed to load; %d more tries: %s", spec.name, left, error.message)
-        return await self._open(spec, form)
+        self._loads += 1
+        try:
+            for left in range(self._config.load_retries, 0, -1):
+                try:
+                    return await self._open(spec, form)
+                except ServeError as error:
+                    log.warning(
+                        "model '%s' failed to load; %d more tries: %s", spec.name, left, error.message
+                    )
+            return await self._open(spec, form)
+        finally:
+            self._loads -= 1
 
     async def _open(self, spec: ModelSpec, form: Format) -> tuple[ModelSpec, ServedModel]:
         async with self._memory.loading(spec):

@@ -204,14 +204,15 @@ class Output:
             os.close(self._descriptor)
         self._descriptor = -1
         if self._rest:
-            self._line(self._rest)
+            self._line(_last_state(self._rest))
             self._rest = b""
         self._tell_unsaid()
 
     def _take(self, piece: bytes) -> None:
-        *lines, self._rest = (self._rest + piece).split(b"\n")
+        *lines, rest = (self._rest + piece).split(b"\n")
         for line in lines:
-            self._line(line)
+            self._line(_last_state(line))
+        self._rest = _last_state(rest) + (b"\r" if rest.endswith(b"\r") else b"")
         if len(self._rest) > LONGEST:
             self._line(self._rest)
             self._rest = b""
@@ -245,6 +246,12 @@ class Output:
         if self._unsaid:
             self._write(f"{self._unsaid} lines more were not logged")
             self._unsaid = 0
+
+
+def _last_state(line: bytes) -> bytes:
+    """Return what a terminal would show in the end of a line that goes back to its beginning, as progress bars do."""
+    whole = line.rstrip(b"\r")
+    return whole[whole.rfind(b"\r") + 1 :]
 
 
 EVENTS = Path("/sys/fs/cgroup/memory.events")
