@@ -37,7 +37,7 @@ class LoopDelay(msgspec.Struct, frozen=True, gc=False):
 
 
 class StallCause(Enum):
-    """What most likely has held a loop up, as the log says it."""
+    """Names what most likely has held a loop up, in the words of the log."""
 
     LOADING = "models were loading"
     SWAPPING = "memory is short, and pages were read from disk again; stop something, or serve fewer models or workers"

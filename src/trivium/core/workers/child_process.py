@@ -11,6 +11,7 @@ import contextlib
 import logging
 import mmap
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -248,10 +249,16 @@ class Output:
             self._unsaid = 0
 
 
+_PROGRESS = re.compile(rb"\d ?%|\d/\d")
+
+
 def _last_state(line: bytes) -> bytes:
-    """Return what a terminal would show in the end of a line that goes back to its beginning, as progress bars do."""
+    """Return the last state of a progress bar, which goes back to the beginning of its line each time; any other line
+    as it is.
+    """
     whole = line.rstrip(b"\r")
-    return whole[whole.rfind(b"\r") + 1 :]
+    last = whole[whole.rfind(b"\r") + 1 :]
+    return last if _PROGRESS.search(last) else whole
 
 
 EVENTS = Path("/sys/fs/cgroup/memory.events")
