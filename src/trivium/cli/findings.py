@@ -87,16 +87,16 @@ def _print_what_is_set(console: Console, spec: ModelSpec) -> int:
     keys: dict[Origin, list[str]] = {}
     for name, value, origin in fields:
         if origin is not None and name in spec.origin and not name.startswith(_DETAIL) and _is_set(origin):
-            keys.setdefault(origin, []).append(value)
+            known = origin if origin.key else replace(origin, key=_inner(name))
+            keys.setdefault(known, []).append(value)
     for name, _, origin in fields:  # a block without anything in it that is set
-        if origin is None or name.startswith(_DETAIL) or not _is_set(origin):
+        if origin is None or not origin.key or name.startswith(_DETAIL) or not _is_set(origin):
             continue
         if not any(_holds(origin, one) for one in keys):
             keys[origin] = ["given"]
     order = sorted(keys, key=lambda one: (one.line is None, one.file, one.line or 0))
     rows = [
-        [one.key or one.file, _named(spec, _set_value(spec, one, keys[one])), _named(spec, _place(one))]
-        for one in order
+        [one.key, _named(spec, _set_value(spec, one, keys[one])), _named(spec, _place(one))] for one in order
     ]
     _print_rows(console, ("key", "value", "from where"), rows)
     told = list(_told(spec))
@@ -104,6 +104,11 @@ def _print_what_is_set(console: Console, spec: ModelSpec) -> int:
     for line in labelled([(visible(what), visible(words)) for what, words in pairs], console.width, 2):
         _print(console, Text(line))
     return len(fields) - sum(len(values) for values in keys.values()) - sum(count for *_, count in told)
+
+
+def _inner(name: str) -> str:
+    """Return how somebody knows a field who set it without a key of its own: `parameters[slots]` as `slots`."""
+    return name.rpartition("[")[2].removesuffix("]") if name.endswith("]") else name
 
 
 def _holds(block: Origin, inner: Origin) -> bool:
@@ -150,9 +155,7 @@ def _read_lines(file: str) -> tuple[str, ...]:
 
 
 def _place(origin: Origin) -> str:
-    if origin.line is None:
-        return origin.file if origin.key else ""
-    return f"{Path(origin.file).name}:{origin.line}"
+    return origin.file if origin.line is None else f"{Path(origin.file).name}:{origin.line}"
 
 
 def _told(spec: ModelSpec) -> Iterator[tuple[str, str, str, int]]:
