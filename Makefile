@@ -3,7 +3,7 @@ PYTHON ?= python3
 # Every server that a test starts would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check e2e original soak soak-hour audit bench bench-djl bench-llm bench-torchserve path lines overload food11 docs site clean
+.PHONY: demo demo-words test check e2e original soak soak-hour audit bench bench-djl bench-llm bench-torchserve path lines overload food11 docs site clean
 
 # $(call venv,NAME,EXTRA): .venv-NAME with the package and one extra, or none, made anew when pyproject.toml changes.
 define venv
@@ -17,7 +17,11 @@ $(eval $(call venv,test,test))
 $(eval $(call venv,check,check))
 $(eval $(call venv,food11,food11))
 
-demo: .venv-demo/.made  ## Serve the shipped models and print requests for them.
+# Said before anything is fetched: nothing else is printed meanwhile.
+demo-words:
+	@test -e .venv-demo/.made || echo "Installs Trivium with ONNX Runtime, numpy and Pillow into .venv-demo (about 220 MB), which takes about a minute; the next time it starts at once."
+
+demo: demo-words .venv-demo/.made  ## Serve the shipped models and print requests for them.
 	.venv-demo/bin/trivium demo
 
 test: .venv-test/.made  ## Unit and contract tests.

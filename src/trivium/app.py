@@ -17,6 +17,7 @@ from trivium.core.models.inspector import ModelInspector
 from trivium.core.server import CoreServices, Server
 from trivium.core.workers.host import program
 from trivium.devices import count_gpus
+from trivium.examination import ModelCatalogue, check_engines
 from trivium.exporters.trace_files import TraceText
 from trivium.fetchers.gate import gate
 from trivium.frontends.access_log import AnswerLog
@@ -31,11 +32,8 @@ from trivium.guard import ServerGuard
 from trivium.profiles import Profile
 from trivium.server_record import SCRAPED, ServerRecord
 from trivium.types.by_type import ByType
-from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import (
     NO_OBSERVER,
-    Engine,
-    Fetcher,
     Format,
     RegionViews,
     RunObserver,
@@ -52,31 +50,21 @@ from trivium.types.protocol_context import (
 )
 from trivium.types.recording import ServingRecorder
 from trivium.types.sources import Place
-from trivium.types.spec import InvalidModel, ModelSpec
-from trivium.types.spoken import spoken
 
 FrontEnd = HttpFrontend | H2Frontend
-FindEngine = Callable[[ModelSpec], Engine]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Catalogue:
+class Catalogue(ModelCatalogue):
     """Holds all that a server can be made of. Tables have the names by which their rows are asked for."""
 
     name: str
     version: str
-    engines: Mapping[str, Engine]
-    find_engine: FindEngine
-    """Finds the engine that runs a model, with its translator around it."""
-
-    formats: Sequence[Format]
-    fetchers: Sequence[Fetcher]
     http: Mapping[str, HttpProtocolEntry]
     rpc: Mapping[str, RpcProtocolEntry]
     servers: Mapping[str, ServerRecord]
-    probe: Sequence[str]
     worker: Sequence[str]
-    """Commands that ask engines about a model, and that run one, in a process of its own."""
+    """The command that runs a model in a process of its own."""
 
     words: ByType = field(default_factory=ByType)
     """What servers hand over to protocols, by its class."""
@@ -116,7 +104,7 @@ def build(
     record = catalogue.server(config)
     traces = tracing.settings(config, record)
     settings = core_config(config, catalogue.version, count_gpus(), traces, catalogue.reserved_regions)
-    _check_engines(catalogue.engines, settings.defaults.engine_parameters)
+    check_engines(catalogue.engines, settings.defaults.engine_parameters)
     guard, exporter = ServerGuard(), tracing.exporter(config, record, catalogue.trace_text)
     host = partial(program, catalogue.worker, os.environ)
     models = config.models
@@ -124,25 +112,13 @@ def build(
     settings = replace(
         settings.in_folder(guard.scratch), is_patient=record.is_patient, binds_answers=record.binds_answers
     )
-    inspector = ModelInspector(catalogue.probe, guard)
-    services = CoreServices(inspector.facts, host, observer, exporter, guard, fetch, recorder)
+    inspector = ModelInspector(catalogue.probe, guard, catalogue.find_engine)
+    services = CoreServices(
+        inspector.facts, host, observer, exporter, guard, fetch, recorder, inspector.close
+    )
     return Server(
         catalogue.formats if formats is None else formats, catalogue.find_engine, services, settings
     )
-
-
-def _check_engines(engines: Mapping[str, Engine], parameters: Iterable[str]) -> None:
-    """Refuse a parameter of an engine that there is not: it would be ignored in silence."""
-    for name in parameters:
-        engine = name.partition(".")[0]
-        if engine not in engines:
-            raise ServeError(
-                Code.INVALID,
-                spoken(
-                    f"--engine-parameters: there is no engine '{engine}' ({name}); there are "
-                    f"{', '.join(sorted(engines))}."
-                ),
-            )
 
 
 def listeners(catalogue: Catalogue, config: ServerConfig) -> list[Listener]:
@@ -247,18 +223,6 @@ def _for(context: ProtocolContext, protocol: str, record: ServerRecord, scraped_
     if protocol == SCRAPED and record.own_metrics is not None and not is_original:
         return replace(context, own_metrics=record.own_metrics(context))
     return replace(context, as_original=is_original)
-
-
-async def examine(
-    catalogue: Catalogue,
-    paths: Iterable[Place],
-    config: ServerConfig,
-    formats: Sequence[Format] | None = None,
-) -> tuple[list[ModelSpec], list[InvalidModel]]:
-    """Read these paths without serving them: return the specs as they would run, and what would not run."""
-    async with build(catalogue, config, formats=formats) as server:
-        add_all(server, paths)
-        return await server.examine()
 
 
 def add_all(server: Server, paths: Iterable[Place]) -> None:

@@ -1,13 +1,18 @@
 """The thread that watches an event loop: it sees what holds that up, and ends with it."""
 
 import asyncio
+import logging
 import threading
 import time
+
+import pytest
 
 from trivium.core.clock import LoopWatch
 
 
-def test_its_thread_looks_while_others_compute_and_ends() -> None:
+def test_its_thread_looks_while_others_compute_and_ends(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+
     async def hold() -> None:
         watch = LoopWatch(asyncio.get_running_loop())
         until = time.monotonic() + 60

@@ -241,17 +241,25 @@ def squeezed(text: str) -> str:
     return "".join(text.split())
 
 
-def test_check_of_good_models(repository: Path) -> None:
-    done = trivium("check", repository, COLUMNS="80")
+@pytest.mark.parametrize("columns", ["60", "80", "120"])
+def test_check_of_good_models(repository: Path, columns: str) -> None:
+    done = trivium("check", repository, COLUMNS=columns)
     assert done.returncode == 0, done.stdout
     for name in ("add", "bytes", "kinds", "text"):
         assert f"model {name}, version 1" in done.stdout
-    folded = squeezed(done.stdout)
-    assert squeezed(f"read from {repository / 'echo' / 'config.pbtxt'}") in folded
+    assert f"  read from {repository / 'echo' / 'config.pbtxt'}\n" in done.stdout
+    assert "max_batch_size" in done.stdout
+    assert "config.pbtxt:2\n" in done.stdout
+    assert "further values hold by default (--all lists them)" in done.stdout
+    assert "batching.max_rows" not in done.stdout
+
+
+def test_check_lists_all_values(repository: Path) -> None:
+    folded = squeezed(trivium("check", "--all", repository, COLUMNS="300").stdout)
     assert "config.pbtxt:2(max_batch_size)" in folded
     assert "inputs[0].datatypeFP32auto-completedfromthemodelfile" in folded
-    wide = squeezed(trivium("check", repository / "add").stdout)
-    assert "groups[0].minimum1config.pbtxt:2(instance_group[0].count)" in wide
+    assert "groups[0].minimum1config.pbtxt:2(instance_group[0].count)" in folded
+    assert "furthervalues" not in folded
 
 
 def test_check_names_what_is_not_served_and_passes(tmp_path: Path) -> None:

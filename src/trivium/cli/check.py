@@ -2,29 +2,30 @@
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import click
 from rich.console import Console
 
-from trivium import app
-from trivium.catalogue import CATALOGUE
-from trivium.cli.findings import print_check, print_file, print_values
+from trivium.cli.findings import print_file, print_model, print_values
 from trivium.cli.foreign_configuration import reader_of
-from trivium.cli.options import LOCATED
+from trivium.cli.located import LOCATED
 from trivium.commands.visible_console import only_text
 from trivium.config.options import ModelsConfig, ServerConfig
-from trivium.servers.djl.command.checking import CheckedConfig, check_config
-from trivium.servers.djl.folder.environment import environment_rules
-from trivium.servers.djl.folder.repository import DjlFormat
-from trivium.servers.djl.words.layers import from_environment
-from trivium.servers.torchserve.command.checking import check_properties, examine_startup
-from trivium.servers.torchserve.command.options import Refused
+from trivium.config.schema import ConfigSchema
+from trivium.examination import Examination
+from trivium.model_catalogue import MODELS
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import Format
-from trivium.types.sources import Place, SourceSetting
+from trivium.types.sources import Place
+from trivium.types.spec import InvalidModel, ModelSpec
+
+_SCHEMA = ConfigSchema({}, {"native": ""})
+"""The options that every server has. What checks the file of a server is imported where there is one: all of a server
+comes with it.
+"""
 
 
 @click.command("check")
@@ -35,13 +36,13 @@ from trivium.types.sources import Place, SourceSetting
 @click.option(
     "--fetch-from",
     default="",
-    envvar=CATALOGUE.schema.options["fetch_from"].variable,
+    envvar=_SCHEMA.options["fetch_from"].variable,
     help="Places that models may be fetched from, as for `trivium serve`.",
 )
 @click.option(
     "--engine-parameters",
     default="",
-    envvar=CATALOGUE.schema.options["engine_parameters"].variable,
+    envvar=_SCHEMA.options["engine_parameters"].variable,
     help="Parameters of engines for models without a configuration, as for `trivium serve`.",
 )
 @click.option(
@@ -63,6 +64,9 @@ from trivium.types.sources import Place, SourceSetting
     type=click.Path(exists=True, file_okay=False),
     help="With --ts-config: the model store that the server would be started with.",
 )
+@click.option(
+    "--all", "shows_all", is_flag=True, help="List every value of a model, with where it comes from."
+)
 def command(  # noqa: PLR0913 - an argument per option
     paths: tuple[Place, ...],
     model_config_name: str,
@@ -71,67 +75,87 @@ def command(  # noqa: PLR0913 - an argument per option
     djl_config: Path | None,
     ts_config: Path | None,
     model_store: str | None,
+    shows_all: bool,
 ) -> None:
     """Explain model folders and files without serving them; exit status 1 if one cannot be served."""
     if not paths and djl_config is None and ts_config is None:
         raise click.UsageError("Missing argument 'PATHS...', or --djl-config FILE, or --ts-config FILE.")
     if model_store and ts_config is None:
         raise click.UsageError("--model-store goes with --ts-config FILE. Give both, or the folder as PATH.")
-    console = only_text(Console())
     models = ModelsConfig(
         config_name=model_config_name, fetch_from=fetch_from, engine_parameters=engine_parameters
     )
+    check = _Check(only_text(Console()), models, shows_all)
     try:
         if ts_config is not None:
-            is_servable = _check_torchserve(console, ts_config, model_store or "", paths, models)
+            check.torchserve(ts_config, model_store or "", paths)
+        elif djl_config is not None:
+            check.djl(djl_config, paths)
         else:
-            is_servable = _check_djl(console, djl_config, paths, models)
-    except Refused as error:
-        raise click.ClickException(error.message) from error
+            check.paths(paths, MODELS.formats)
     except ServeError as error:
         hints = filter(None, map(reader_of, paths))
         raise click.ClickException(" ".join((error.message, *hints))) from error
-    if not is_servable:
+    if not check.is_servable:
         raise SystemExit(1)
 
 
-def _check_djl(
-    console: Console, djl_config: Path | None, paths: tuple[Place, ...], models: ModelsConfig
-) -> bool:
-    """Print a configuration of DJL's, if there is one, and the models in the paths; True if all can be served."""
-    is_servable = True
-    under: Mapping[str, SourceSetting] = {}
-    if djl_config is not None:
-        checked: CheckedConfig = check_config(CATALOGUE, djl_config, os.environ)
-        print_file(console, djl_config, checked.findings)
-        is_servable, under = checked.is_servable, checked.under
-    formats = CATALOGUE.formats
-    if under:
-        form = DjlFormat({**under, **from_environment(os.environ)}, environment_rules(os.environ))
-        formats = [form if isinstance(each, DjlFormat) else each for each in formats]
-    return _check_paths(console, paths, models, formats) and is_servable
+class _Check:
+    """One call of the command: prints each thing as soon as it is known, and keeps whether all can be served."""
 
+    def __init__(self, console: Console, models: ModelsConfig, shows_all: bool) -> None:
+        self._console = console
+        self._models = models
+        self._shows_all = shows_all
+        self.is_servable = True
 
-def _check_torchserve(
-    console: Console, file: Path, store: str, paths: tuple[Place, ...], models: ModelsConfig
-) -> bool:
-    """Print a configuration of TorchServe's, the models that it names, and those in the paths."""
-    checked = check_properties(CATALOGUE, file, store, os.environ)
-    print_file(console, file, checked.findings)
-    print_values(console, ("property", "value", "from where"), checked.values)
-    is_servable = checked.is_servable
-    if checked.settings is not None and checked.settings.startup.models:
-        places = checked.settings.loaded.config.models.fetch_from
-        config = ServerConfig(models=replace(models, fetch_from=models.fetch_from or places))
-        is_servable = print_check(console, *asyncio.run(examine_startup(checked, config))) and is_servable
-    return _check_paths(console, paths, models, checked.formats(CATALOGUE.formats)) and is_servable
+    def paths(self, paths: Sequence[Place], formats: Sequence[Format]) -> None:
+        """Check the models in the paths."""
+        if paths:
+            asyncio.run(self._examine(paths, formats))
 
+    async def _examine(self, paths: Sequence[Place], formats: Sequence[Format]) -> None:
+        async with Examination(MODELS, ServerConfig(models=self._models), formats) as examination:
+            for path in paths:
+                examination.add(path)
+            await self._show(examination.models())
 
-def _check_paths(
-    console: Console, paths: tuple[Place, ...], models: ModelsConfig, formats: Sequence[Format]
-) -> bool:
-    if not paths:
-        return True
-    return print_check(
-        console, *asyncio.run(app.examine(CATALOGUE, paths, ServerConfig(models=models), formats))
-    )
+    async def _show(self, models: AsyncIterator[ModelSpec | InvalidModel]) -> None:
+        async for model in models:
+            self.is_servable = print_model(self._console, model, self._shows_all) and self.is_servable
+
+    def djl(self, file: Path, paths: Sequence[Place]) -> None:
+        """Check a configuration of DJL's, and under it the models in the paths."""
+        from trivium.catalogue import CATALOGUE
+        from trivium.servers.djl.command.checking import check_config
+        from trivium.servers.djl.folder.environment import environment_rules
+        from trivium.servers.djl.folder.repository import DjlFormat
+        from trivium.servers.djl.words.layers import from_environment
+
+        checked = check_config(CATALOGUE, file, os.environ)
+        print_file(self._console, file, checked.findings)
+        self.is_servable = checked.is_servable
+        formats = MODELS.formats
+        if checked.under:
+            form = DjlFormat({**checked.under, **from_environment(os.environ)}, environment_rules(os.environ))
+            formats = [form if isinstance(each, DjlFormat) else each for each in formats]
+        self.paths(paths, formats)
+
+    def torchserve(self, file: Path, store: str, paths: Sequence[Place]) -> None:
+        """Check a configuration of TorchServe's, the models that it names, and those in the paths."""
+        from trivium.catalogue import CATALOGUE
+        from trivium.servers.torchserve.command.checking import check_properties, examine_startup
+        from trivium.servers.torchserve.command.options import Refused
+
+        try:
+            checked = check_properties(CATALOGUE, file, store, os.environ)
+        except Refused as error:
+            raise click.ClickException(error.message) from error
+        print_file(self._console, file, checked.findings)
+        print_values(self._console, ("property", "value", "from where"), checked.values)
+        self.is_servable = checked.is_servable
+        if checked.settings is not None and checked.settings.startup.models:
+            places = checked.settings.loaded.config.models.fetch_from
+            models = replace(self._models, fetch_from=self._models.fetch_from or places)
+            asyncio.run(self._show(examine_startup(checked, ServerConfig(models=models))))
+        self.paths(paths, checked.formats(MODELS.formats))

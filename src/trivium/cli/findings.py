@@ -1,44 +1,57 @@
-"""The output of `trivium check`: each model with where its values come from, and each fault with its hint.
+"""The output of `trivium check`: what a model's files set, each fault with its hint, and how much holds by default.
 
-Presentation only. Nothing is cut off but a value as long as a document: what does not fit a line goes on in the
-next. Must not judge.
+Presentation only. Nothing is cut off but a value as long as a document. Must not judge.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
+from functools import lru_cache
 from pathlib import Path
 
 from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
+from trivium.cli.layout import aligned, labelled
+from trivium.cli.written_values import written_value
 from trivium.codecs.visible_text import visible
 from trivium.types.datatype import DataType
 from trivium.types.findings import Finding, Severity
-from trivium.types.spec import InvalidModel, ModelSpec, TensorSpec, VersionPolicy
+from trivium.types.spec import InvalidModel, ModelSpec, Origin, TensorSpec, VersionPolicy
 
 _UNSHOWN = frozenset({"foreign", "origin", "reports", "name", "version", "shown_root"})
+_ASKED = ("the environment", "the command line", "the request", "--engine-parameters")
+"""How places begin that are no files and where somebody has set something all the same."""
 
 LONGEST_SHOWN = 120
 """Characters of a value: a handler's settings may hold a whole document."""
 
+_MOST_READ = 2**20
+_DETAIL = "details["
+_DEFAULT = Origin("default", "")
+_STYLES = {Severity.ERROR: "bold red", Severity.NOTICE: "bold yellow", Severity.REMARK: "bold cyan"}
 
-def print_check(console: Console, specs: Sequence[ModelSpec], unreadable: Sequence[InvalidModel]) -> bool:
-    """Print all that a reading found; True if everything in it can be served."""
-    for spec in specs:
-        _print_model(console, spec)
-    for model in unreadable:
+
+def print_model(console: Console, model: ModelSpec | InvalidModel, shows_all: bool = False) -> bool:
+    """Print what a reading found of one model; True if it can be served."""
+    if isinstance(model, InvalidModel):
         place = next((one.file for one in model.findings if "://" in one.file), str(model.root))
         _print(
             console,
             Text.assemble(("cannot be served: ", "bold red"), f"model {model.name} in {visible(place)}"),
         )
-        for finding in model.findings:
-            _print_finding(console, finding)
-    faults = [finding for spec in specs for finding in spec.reports if finding.severity is Severity.ERROR]
-    return not unreadable and not faults
+        _print_findings(console, model.findings)
+        return False
+    _print(console, Text.assemble(("model ", "bold green"), f"{model.name}, version {model.version}"))
+    for file in dict.fromkeys(origin.file for origin in model.origin.values() if origin.line is not None):
+        _print(console, Text(f"  read from {_named(model, visible(file))}"))
+    left = _print_fields(console, model) if shows_all else _print_what_is_set(console, model)
+    _print_findings(console, model.reports)
+    if left:
+        values = "value holds" if left == 1 else "values hold"
+        _print(console, Text(f"  {left} further {values} by default (--all lists them)", "dim"))
+    console.print()
+    return all(finding.severity is not Severity.ERROR for finding in model.reports)
 
 
 def print_file(console: Console, file: Path, findings: Sequence[Finding]) -> None:
@@ -46,38 +59,116 @@ def print_file(console: Console, file: Path, findings: Sequence[Finding]) -> Non
     is_faulty = any(finding.severity is Severity.ERROR for finding in findings)
     word = ("cannot be served: ", "bold red") if is_faulty else ("configuration ", "bold green")
     _print(console, Text.assemble(word, visible(str(file))))
-    for finding in findings:
-        _print_finding(console, finding)
+    _print_findings(console, findings)
     console.print()
 
 
 def print_values(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print values with where they stand, a row for each. Its name, the first cell, is not broken, since it is looked
-    for.
+    """Print values with where they stand, a row for each."""
+    _print_rows(console, headings, [[_shown(cell) for cell in row] for row in rows])
+    console.print()
+
+
+def _print_fields(console: Console, spec: ModelSpec) -> int:
+    """Print all values; none is left out."""
+    rows = [
+        [name, _named(spec, value), _named(spec, str(_short(_origin(spec, name) or _DEFAULT)))]
+        for name, value in _rows(spec)
+    ]
+    _print_rows(console, ("field", "value", "from where"), rows)
+    return 0
+
+
+def _print_what_is_set(console: Console, spec: ModelSpec) -> int:
+    """Print keys as their files have them, and below what the model itself tells of. Returns how many values are left
+    out.
     """
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for index, heading in enumerate(headings):
-        table.add_column(heading, overflow="fold", no_wrap=index == 0)
-    for row in rows:
-        table.add_row(*(Text(visible(_shown(cell))) for cell in row))
-    console.print(Padding(table, (0, 0, 0, 2)))
-    console.print()
+    fields = [(name, value, _origin(spec, name)) for name, value in _rows(spec)]
+    keys: dict[Origin, list[str]] = {}
+    for name, value, origin in fields:
+        if origin is not None and name in spec.origin and not name.startswith(_DETAIL) and _is_set(origin):
+            known = origin if origin.key else replace(origin, key=_inner(name))
+            keys.setdefault(known, []).append(value)
+    for name, _, origin in fields:  # a block without anything in it that is set
+        if origin is None or not origin.key or name.startswith(_DETAIL) or not _is_set(origin):
+            continue
+        if not any(_holds(origin, one) for one in keys):
+            keys[origin] = ["given"]
+    order = sorted(keys, key=lambda one: (one.line is None, one.file, one.line or 0))
+    rows = [
+        [one.key, _named(spec, _set_value(spec, one, keys[one])), _named(spec, _place(one))] for one in order
+    ]
+    _print_rows(console, ("key", "value", "from where"), rows)
+    told = list(_told(spec))
+    pairs = [(what, _named(spec, f"{value} ({place})")) for what, value, place, _ in told]
+    for line in labelled([(visible(what), visible(words)) for what, words in pairs], console.width, 2):
+        _print(console, Text(line))
+    return len(fields) - sum(len(values) for values in keys.values()) - sum(count for *_, count in told)
 
 
-def _print_model(console: Console, spec: ModelSpec) -> None:
-    _print(console, Text.assemble(("model ", "bold green"), f"{spec.name}, version {spec.version}"))
-    for file in dict.fromkeys(origin.file for origin in spec.origin.values() if origin.line is not None):
-        _print(console, Text(f"read from {_named(spec, file)}"), indent=2)
-    # With pad_edge=False rich cuts the last column short instead of folding it.
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for heading in ("field", "value", "from where"):
-        table.add_column(heading, overflow="fold", min_width=26 if heading == "field" else None)
-    for name, value in _rows(spec):
-        table.add_row(Text(name), Text(_named(spec, value)), Text(_named(spec, _origin(spec, name))))
-    console.print(Padding(table, (0, 0, 0, 2)))
-    for finding in spec.reports:
-        _print_finding(console, finding)
-    console.print()
+def _inner(name: str) -> str:
+    """Return how somebody knows a field who set it without a key of its own: `parameters[slots]` as `slots`."""
+    return name.rpartition("[")[2].removesuffix("]") if name.endswith("]") else name
+
+
+def _holds(block: Origin, inner: Origin) -> bool:
+    """Is a key that block, or inside it?"""
+    return inner.file == block.file and (
+        inner.key == block.key or inner.key.startswith((f"{block.key}.", f"{block.key}["))
+    )
+
+
+def _is_set(origin: Origin) -> bool:
+    """Has somebody set a value there, by a key of a file, a variable or a flag?"""
+    return (origin.line is not None and bool(origin.key)) or origin.file.startswith(_ASKED)
+
+
+def _set_value(spec: ModelSpec, origin: Origin, values: Sequence[str]) -> str:
+    """Return what is written behind a key, if its line tells it, else what was made of it."""
+    if origin.line is not None:
+        is_properties = origin.file.endswith(".properties")
+        file = origin.file
+        if spec.shown_root is not None:  # it was unpacked
+            file = file.replace(str(spec.shown_root), str(spec.root))
+        written = written_value(_line(file, origin.line), origin.key, is_properties)
+        if written is not None:
+            return _shown(written)
+    distinct = list(dict.fromkeys(filter(None, values)))
+    telling = [value for value in distinct if value not in ("yes", "no")] or distinct
+    return ", ".join(telling)
+
+
+def _line(file: str, line: int) -> str:
+    lines = _read_lines(file)
+    return lines[line - 1] if 0 < line <= len(lines) else ""
+
+
+@lru_cache(8)
+def _read_lines(file: str) -> tuple[str, ...]:
+    if not Path(file).is_file():  # it was fetched, or has gone
+        return ()
+    try:
+        with open(file, encoding="utf-8", errors="replace") as text:
+            return tuple(text.read(_MOST_READ).splitlines())
+    except OSError:
+        return ()
+
+
+def _place(origin: Origin) -> str:
+    return origin.file if origin.line is None else f"{Path(origin.file).name}:{origin.line}"
+
+
+def _told(spec: ModelSpec) -> Iterator[tuple[str, str, str, int]]:
+    """Give what the model's own files tell: what, its value, where it is from, and how many values that are."""
+    for word, field in (("input", "inputs"), ("output", "outputs")):
+        for at, tensor in enumerate(getattr(spec, field)):
+            origin = _origin(spec, f"{field}[{at}].dims")
+            if origin is not None and origin.line is None and "the model file" in origin.file:
+                kind = tensor.kind(spec.batching.batch_axis)
+                yield f"{word} {tensor.name}", kind, str(origin), len(("name", "datatype", "dims"))
+    for name, value in spec.details.items():
+        origin = _origin(spec, f"{_DETAIL}{name}]") or _DEFAULT
+        yield name, _shown(value), str(_short(origin)), 1
 
 
 def _rows(spec: ModelSpec) -> Iterator[tuple[str, str]]:
@@ -133,30 +224,34 @@ def _shown(value: object) -> str:
             return str(value)
 
 
-def _origin(spec: ModelSpec, field: str) -> str:
-    """Return the origin of the field, or of the innermost field around it that has one; a file's is its name."""
+def _origin(spec: ModelSpec, field: str) -> Origin | None:
+    """Return the origin of the field, or of the innermost field around it that has one; None for a default."""
     while field and field not in spec.origin:
         field = field.rpartition("." if "." in field else "[")[0]
-    if not field:
-        return "default"
-    origin = spec.origin[field]
-    return str(origin if origin.line is None else replace(origin, file=Path(origin.file).name))
+    return spec.origin[field] if field else None
 
 
-def _print_finding(console: Console, finding: Finding) -> None:
-    style = "bold red" if finding.severity is Severity.ERROR else "bold yellow"
-    place = finding.file if finding.line is None else f"{finding.file}:{finding.line}"
-    _print(console, Text.assemble((f"{finding.severity.value} ", style), place), indent=2)
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for label in ("key", "found", "expected", "hint"):
-        words = getattr(finding, label)
-        if words:
-            grid.add_row(label, Text(words))
-    console.print(Padding(grid, (0, 0, 0, 4)))
+def _short(origin: Origin) -> Origin:
+    """Return an origin with the name of its file alone, which `read from` has whole."""
+    return origin if origin.line is None else replace(origin, file=Path(origin.file).name)
 
 
-def _print(console: Console, text: Text, indent: int = 0) -> None:
-    text.overflow = "fold"
-    console.print(Padding(text, (0, 0, 0, indent)))
+def _print_findings(console: Console, findings: Sequence[Finding]) -> None:
+    for finding in findings:
+        place = finding.file if finding.line is None else f"{finding.file}:{finding.line}"
+        style = _STYLES[finding.severity]
+        _print(console, Text.assemble("  ", (f"{finding.severity.value} ", style), place))
+        pairs = [(label, getattr(finding, label)) for label in ("key", "found", "expected", "hint")]
+        for line in labelled([pair for pair in pairs if pair[1]], console.width, 4):
+            _print(console, Text(line))
+
+
+def _print_rows(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    cells = [[visible(cell) for cell in row] for row in rows]
+    for line in aligned(headings, cells, console.width, 2):
+        _print(console, Text(line))
+
+
+def _print(console: Console, text: Text) -> None:
+    """Print one line, which is not broken."""
+    console.print(text, soft_wrap=True)

@@ -9,25 +9,14 @@ import click
 
 from trivium.catalogue import CATALOGUE
 from trivium.cli.foreign_configuration import reader_of
+from trivium.cli.located import LOCATED
 from trivium.commands.process import log_to_stderr
 from trivium.config.loading import REMOVED, from_process
 from trivium.config.options import ServerConfig
 from trivium.settings.kinds import Seconds, Size
 from trivium.settings.option import Option
 from trivium.types.errors import ServeError
-from trivium.types.sources import Place, located
 
-
-class _Located(click.ParamType[Place]):
-    """Reads a path, or a URL of what is to be fetched."""
-
-    name = "path or URL"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Place:
-        return located(value)
-
-
-LOCATED = _Located()
 PATHS = click.argument("paths", nargs=-1, required=True, type=LOCATED)
 SCHEMA = CATALOGUE.schema
 _FIRST = "Most used"

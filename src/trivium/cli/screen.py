@@ -1,9 +1,10 @@
-"""The screen of a server: a progress line while models load, then a table."""
+"""The screen of a server: a progress line while models load, then a table, or a block for each of them."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.measure import Measurement
 from rich.status import Status
 from rich.table import Table
 from rich.text import Text
@@ -13,6 +14,7 @@ from trivium.types.operations import Listing, VersionStatus
 from trivium.types.spec import ModelSpec, TensorSpec
 from trivium.types.state import VersionState
 
+_ANY_WIDTH = 100_000
 _COLOURS = {VersionState.READY: "green", VersionState.FAILED: "red", VersionState.LOADING: "yellow"}
 
 
@@ -54,21 +56,49 @@ def _line(status: VersionStatus, took: str) -> Text:
     return text.append(f" - {status.reason}") if status.reason else text
 
 
-def table_of_models(listing: Listing, specs: Sequence[ModelSpec]) -> Table:
-    """Return the table of models."""
+def models_screen(listing: Listing, specs: Sequence[ModelSpec], console: Console) -> Iterator[RenderableType]:
+    """Give the table of models; where that is wider than the screen, a block for each of them."""
     by_version = {(spec.name, spec.version): spec for spec in specs}
+    rows = [(row, by_version.get((row.model, row.version))) for row in listing.versions]
+    table = _table(rows)
+    whole = console.options.update(max_width=_ANY_WIDTH)
+    if Measurement.get(console, whole, table).maximum <= console.width:
+        yield table
+        return
+    for row, spec in rows:
+        yield from _block(row, spec)
+
+
+def _block(row: VersionStatus, spec: ModelSpec | None) -> Iterator[Text]:
+    name = f"{row.model} version {row.version}" if row.version else row.model
+    yield Text.assemble(f"{name}: ", _state(row))
+    if spec is None:
+        return
+    yield Text(f"  engine  {spec.engine}")
+    for label, tensors in (("input", spec.inputs), ("output", spec.outputs)):
+        for tensor in tensors:
+            yield Text(f"  {label:6}  {_tensor(spec, tensor)}")
+
+
+def _table(rows: Sequence[tuple[VersionStatus, ModelSpec | None]]) -> Table:
     table = Table()
     for heading in ("model", "version", "state", "engine", "inputs", "outputs"):
-        table.add_column(heading, overflow="fold")
-    for row in listing.versions:
-        spec = by_version.get((row.model, row.version))
-        state = Text(row.state.value, style=_COLOURS.get(row.state, ""))
+        table.add_column(heading, no_wrap=True, overflow="ignore")
+    for row, spec in rows:
         about = (
             (spec.engine, _tensors(spec, spec.inputs), _tensors(spec, spec.outputs)) if spec else ("", "", "")
         )
-        table.add_row(Text(row.model), Text(row.version), state, *(Text(text) for text in about))
+        table.add_row(Text(row.model), Text(row.version), _state(row), *(Text(text) for text in about))
     return table
 
 
+def _state(row: VersionStatus) -> Text:
+    return Text(row.state.value, style=_COLOURS.get(row.state, ""))
+
+
 def _tensors(spec: ModelSpec, tensors: Sequence[TensorSpec]) -> str:
-    return "\n".join(f"{tensor.name} {tensor.kind(spec.batching.batch_axis)}" for tensor in tensors)
+    return "\n".join(_tensor(spec, tensor) for tensor in tensors)
+
+
+def _tensor(spec: ModelSpec, tensor: TensorSpec) -> str:
+    return f"{tensor.name} {tensor.kind(spec.batching.batch_axis)}"

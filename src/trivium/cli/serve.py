@@ -15,7 +15,7 @@ from trivium.catalogue import CATALOGUE
 from trivium.cli.example_requests import print_requests
 from trivium.cli.foreign_configuration import reader_of
 from trivium.cli.options import PATHS, ServerCommand, configure, server_options
-from trivium.cli.screen import Progress, table_of_models
+from trivium.cli.screen import Progress, models_screen
 from trivium.codecs.visible_text import visible
 from trivium.commands import life
 from trivium.commands.life import (
@@ -87,7 +87,11 @@ def record(
     return Life(
         parts=ServerParts(catalogue=CATALOGUE, config=config),
         words=LifeWords(
-            opening=_opening(paths), loaded=_loaded, stopping=_stopping, cut_off=_cut_off, stopped=_stopped
+            opening=_opening(paths),
+            loaded=partial(_loaded, console),
+            stopping=_stopping,
+            cut_off=_cut_off,
+            stopped=_stopped,
         ),
         say=lambda line: console.print(line, markup=False, soft_wrap=isinstance(line, Text)),
         add=lambda server: app.add_all(server, paths),
@@ -104,9 +108,9 @@ def _opening(paths: Sequence[Place]) -> Iterator[Text]:
     yield Text(f"Reading {', '.join(visible(str(path)) for path in paths[:_NAMED])}{more} ...")
 
 
-def _loaded(report: StartReport) -> Iterator[RenderableType]:
+def _loaded(console: Console, report: StartReport) -> Iterator[RenderableType]:
     """Say what is up."""
-    yield table_of_models(report.listing, report.specs)
+    yield from models_screen(report.listing, report.specs, console)
     if not report.specs:
         yield Text("Nothing can be served; see the reasons above.", "red")
         return

@@ -2,8 +2,8 @@
 
 import sys
 
-from trivium.catalogue import CATALOGUE
 from trivium.core.workers.host import run
+from trivium.model_catalogue import MODELS
 
 if __name__ == "__main__":
-    run(sys.argv[1:], CATALOGUE.find_engine)
+    run(sys.argv[1:], MODELS.find_engine)

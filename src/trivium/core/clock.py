@@ -8,6 +8,16 @@ import time
 import traceback
 from collections.abc import Callable
 
+from trivium.core.stall_policy import (
+    STALL_SECONDS,
+    LoopCounters,
+    LoopDelay,
+    StallCause,
+    is_said,
+    is_stall,
+    likely_cause,
+)
+from trivium.machine.loop_counters import ThreadWaits, thread_waits
 from trivium.types.interfaces import Clock, Timer
 from trivium.types.metrics import LoopUse
 
@@ -82,7 +92,8 @@ class LoopClock:
 
 class LoopWatch:
     """Watches whether an event loop keeps its time, from here until `close`: what holds it up for longer than
-    `STALL_SECONDS` is counted, and logged with the stacks of all threads while it did. One of a process at a time.
+    `STALL_SECONDS` is counted, and said in a line with its likely cause, once a minute at most and not while models
+    load; at debug level with the stacks of all threads while it did. One of a process at a time.
 
     A thread takes the stacks as soon as it gets the interpreter's lock: at the latest when the call that keeps that is
     over, and then its caller's frame is still there. (C code that reads the frames of threads while they run, as
@@ -90,21 +101,26 @@ class LoopWatch:
     to do holds the loop up, too: only where this process was computing is it a stall.
     """
 
-    STALL_SECONDS = 0.25
     PERIOD = 0.1
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, has_thread: bool = True) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        has_thread: bool = True,
+        is_loading: Callable[[], bool] = lambda: False,
+        waits: Callable[[], ThreadWaits] = thread_waits,
+    ) -> None:
         """Begin; without a thread somebody else calls `look`."""
         self._loop = loop
-        self._stalls = 0
+        self._is_loading, self._waits = is_loading, waits
+        self._stalls = self._unsaid = 0
+        self._said_at = float("-inf")
         self._longest = self._longest_turn = 0.0
-        self._due = loop.time()
-        self._computed, self._own = time.process_time(), time.thread_time()
         self.stacks = ""
-        """Where all threads were when the loop was late; empty while it is not."""
+        """Where all threads were when the loop was late; empty while it is not, and where nobody reads them."""
+        self._arm()
         self._ended = threading.Event()
         self._timer = loop.call_later(self.PERIOD, self._beat)
-        self._arm()
         if has_thread:
             threading.Thread(target=self._run, name="trivium-loop-watch", daemon=True).start()
 
@@ -118,37 +134,49 @@ class LoopWatch:
         self._ended.set()
 
     def look(self) -> None:
-        """Take the stacks of all threads, if the loop is late by now and they were not taken yet."""
-        if not self.stacks and time.monotonic() >= self._due + self.STALL_SECONDS:
+        """Take the stacks of all threads, if somebody reads them, the loop is late and they were not taken yet."""
+        is_late = time.monotonic() >= self._due + STALL_SECONDS
+        if is_late and not self.stacks and _log.isEnabledFor(logging.DEBUG):
             self.stacks = thread_stacks()
 
     def _run(self) -> None:
-        while not self._ended.wait(max(self._due + self.STALL_SECONDS - time.monotonic(), self.PERIOD)):
+        while not self._ended.wait(max(self._due + STALL_SECONDS - time.monotonic(), self.PERIOD)):
             self.look()
 
     def _arm(self) -> None:
         self._due = time.monotonic() + self.PERIOD
-        self._computed, self._own = time.process_time(), time.thread_time()
+        self._before, self._own = self._counters(), time.thread_time()
+        self._was_loading = self._is_loading()
         self.stacks = ""
 
+    def _counters(self) -> LoopCounters:
+        waits = self._waits()
+        return LoopCounters(time.process_time(), waits.waited, waits.pages)
+
     def _beat(self) -> None:
-        late, computed = time.monotonic() - self._due, time.process_time() - self._computed
+        late = time.monotonic() - self._due
         self._longest_turn = max(self._longest_turn, min(late, time.thread_time() - self._own))
-        if late > self.STALL_SECONDS:
-            self._note(late, computed)
+        if late > STALL_SECONDS:
+            counted = self._counters().since(self._before)
+            self._note(LoopDelay(late, counted, self._was_loading or self._is_loading()))
         self._arm()
         self._timer = self._loop.call_later(self.PERIOD, self._beat)
 
-    def _note(self, late: float, computed: float) -> None:
-        held_up = min(late, computed)
-        self._longest = max(self._longest, held_up)
-        is_stall = held_up > self.STALL_SECONDS
-        self._stalls += is_stall
-        _log.log(
-            logging.WARNING if is_stall else logging.INFO,
+    def _note(self, delay: LoopDelay) -> None:
+        self._longest = max(self._longest, min(delay.late, delay.counted.computed))
+        self._stalls += is_stall(delay)
+        cause, now = likely_cause(delay), time.monotonic()
+        if is_said(cause, now, self._said_at):
+            more = f" ({self._unsaid} times more since the last such line)" if self._unsaid else ""
+            level = logging.WARNING if is_stall(delay) or cause is StallCause.SWAPPING else logging.INFO
+            _log.log(level, "no request was answered for %.2f s%s: %s", delay.late, more, cause.value)
+            self._said_at, self._unsaid = now, 0
+        elif cause is not StallCause.LOADING:
+            self._unsaid += 1
+        _log.debug(
             "the event loop was held up for %.2f s, in which this process computed %.2f s; its threads were at:\n%s",
-            late,
-            computed,
+            delay.late,
+            delay.counted.computed,
             self.stacks or "(they were not looked at)",
         )
 

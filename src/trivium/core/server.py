@@ -22,8 +22,9 @@ from trivium.core.buffer_pool import BufferPool
 from trivium.core.clock import LoopClock, LoopWatch
 from trivium.core.instances.mailbox import Mailbox
 from trivium.core.models.collect import MetricsCollector
+from trivium.core.models.completion import Facts
 from trivium.core.models.control import Change, LazyModels, ModelControl
-from trivium.core.models.lifecycle import Facts, Lifecycle, LoadServices, Progress
+from trivium.core.models.lifecycle import Lifecycle, LoadServices, Progress
 from trivium.core.models.readiness import ReadyAnswers
 from trivium.core.models.registry import Registry
 from trivium.core.models.repository import Repository, chosen, loading_order, no_fetch
@@ -101,11 +102,16 @@ def _no_host(spec: ModelSpec, placement: Placement) -> WorkerCommand:
     raise ServeError(Code.UNSUPPORTED, "This server was built without a way to run its engines in processes.")
 
 
+async def _nothing_to_close() -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class CoreServices:
     """Holds what a server needs from outside: `facts` asks the inspector what a model file says, `host` makes the
     command that runs an engine in a process, `observer` is told of runs, `exporter` takes finished traces away, `guard`
-    cleans up if the server dies, `fetch` gets models from elsewhere, `recorder` hears of requests and instances.
+    cleans up if the server dies, `fetch` gets models from elsewhere, `recorder` hears of requests and instances,
+    `close_facts` ends what the inspector has started.
     """
 
     facts: Facts
@@ -115,6 +121,7 @@ class CoreServices:
     guard: ProcessGuard = NO_GUARD
     fetch: FetchModel = no_fetch
     recorder: ServingRecorder | None = None
+    close_facts: Callable[[], Awaitable[None]] = _nothing_to_close
 
 
 def _make_token() -> str:
@@ -147,14 +154,13 @@ class Server:
         self._config = config
         self.is_recorded = services.recorder is not None
         """Does a recorder hear of its requests? It may ask over which wire one came."""
-        self._guard = services.guard
+        self._guard, self._close_facts = services.guard, services.close_facts
         self._opening = ThreadPoolExecutor(config.loads_at_once, thread_name_prefix="trivium-open")
         self._reading = ThreadPoolExecutor(READING_THREADS, thread_name_prefix="trivium-read")
         self._registry = registry = Registry()
         self._routes = self._registry.routes
         self._mailbox = Mailbox(self._loop.call_soon_threadsafe)
         clock = LoopClock(self._loop)
-        self._watch = LoopWatch(self._loop) if config.watches_loop else None
         self.metrics = CustomMetrics()
         self._tracing = Tracing(clock.now, services.exporter, config.traces)
         self._workers = self._worker_services(services, clock)
@@ -171,7 +177,9 @@ class Server:
             StreamStore(config.unread, config.defaults.scratch, self._offload),
             is_patient=lambda: self._room.is_open,
         )
-        self._lifecycle = Lifecycle(self._registry, loading, config)
+        self._lifecycle = lifecycle = Lifecycle(self._registry, loading, config)
+        watches = config.watches_loop
+        self._watch = LoopWatch(self._loop, is_loading=lambda: lifecycle.is_loading) if watches else None
         self._repository = Repository(formats, config, self._opening, services.fetch)
         self._numbers = itertools.count(1)
         self._control = ModelControl(registry, self._lifecycle, self._repository, config, lambda: self._is_up)
@@ -271,8 +279,9 @@ class Server:
         """Return what `start` would load, complete, and what it could not; loads nothing."""
         unfetched = await self._repository.fetch_all()
         found, broken = await self._repository.read()
-        specs, unfinished = await self._lifecycle.examine(found)
-        return specs, unfetched + broken + unfinished
+        said = [one async for one in self._lifecycle.completion.examined(found)]
+        specs = [one for one in said if isinstance(one, ModelSpec)]
+        return specs, unfetched + broken + [one for one in said if isinstance(one, InvalidModel)]
 
     def specs(self) -> tuple[ModelSpec, ...]:
         """The specs of all versions that serve, sorted by model, then version number."""
@@ -473,6 +482,7 @@ class Server:
         await self._lifecycle.close(self._left(until))
         killed = await self._workers.close(min(self._left(until), END_SECONDS + TERM_SECONDS))
         await self._lifecycle.undone(self._left(until))
+        await self._close_facts()
         await _in_time(self._tracing.close, self._left(until))
         await _in_time(self._guard.close, self._left(until))
         self._mailbox.close()

@@ -13,6 +13,7 @@ from pathlib import Path
 import trivium_worker
 from trivium.environments.preparation import EnvironmentPreparation
 from trivium.environments.store import EnvironmentStore
+from trivium.machine.quiet_libraries import quieted
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import ProcessGuard
 from trivium.types.payload import PayloadKind
@@ -133,7 +134,7 @@ class PythonEngine:
         )
 
     def _variables(self, handler: Handler) -> Mapping[str, str]:
-        return {**KEEP_MEMORY, **self._environment, "PYTHONUNBUFFERED": "1", **handler.environment}
+        return {**KEEP_MEMORY, **quieted(self._environment), "PYTHONUNBUFFERED": "1", **handler.environment}
 
     def _python(self, spec: ModelSpec, handler: Handler, environment: Mapping[str, str]) -> str:
         if not handler.python:

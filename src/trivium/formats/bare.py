@@ -79,7 +79,7 @@ class BareFormat:
     def finish(self, spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
         """Inputs and outputs as the file declares them. ConfigError where it tells of no input that is a tensor."""
         if spec.engine == "torch" and not facts.inputs:
-            raise ConfigError((*spec.reports, _untold(spec, facts.notes)))
+            raise ConfigError((*spec.reports, _untold(spec, facts.remarks)))
         source = Origin(f"the model file {spec.entry}", "")
         origin = {**spec.origin, **_sources("inputs", facts.inputs, source)}
         origin |= _sources("outputs", facts.outputs, source)

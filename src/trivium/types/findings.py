@@ -7,10 +7,13 @@ from trivium.types.error_info import ErrorInfo
 
 
 class Severity(Enum):
-    """ERROR refuses the model; NOTICE is something read and not served, or passed on."""
+    """ERROR refuses the model; NOTICE is something of an operator's that is read and not served, or passed on; REMARK
+    is what a model file lets be known, and asks nothing of anybody.
+    """
 
     ERROR = "error"
     NOTICE = "notice"
+    REMARK = "remark"
 
 
 @dataclass(frozen=True, slots=True)

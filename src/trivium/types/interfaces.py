@@ -180,6 +180,14 @@ class Engine(Protocol):
 
 
 @runtime_checkable
+class RunsFolderCode(Protocol):
+    """An engine whose `facts` may run code of a model's own folder."""
+
+    def runs_folder_code(self, spec: ModelSpec) -> bool:
+        """Does it, for this model? Then the probe that is asked answers for no other."""
+
+
+@runtime_checkable
 class OpensRunner(Protocol):
     """An engine whose instances run in this process, or in a process that hosts the engine."""
 

@@ -390,7 +390,8 @@ class ModelFacts:
     """Holds what the model file itself says, gathered by its engine in a probe process; JSON-encodable.
 
     Dims here are whole, as the file declares them, -1 for a symbolic one. `batchable`: every input and
-    output has a first dimension of any size. `notes` are sentences for `trivium check`. `document` is the whole
+    output has a first dimension of any size. `notes` are sentences for operators about what they wrote, `remarks` about
+    what the file lets be known, for `trivium check`. `document` is the whole
     configuration as a handler completed it, a text in its dialect's own words; empty for all others. `details` are
     those of a spec, each with the place or rule that it comes from.
     """
@@ -401,6 +402,7 @@ class ModelFacts:
     notes: tuple[str, ...] = ()
     document: str = ""
     details: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ def test_the_file_is_named(tmp_path: Path, words: tuple[str, ...], said: str) ->
     (model / "configs/small.pbtxt").write_text(CONFIG.format(2))
     done = CliRunner(env={"COLUMNS": "200"}).invoke(command, [str(model), *words])
     assert done.exit_code == 0, done.output
-    (line,) = [line for line in done.output.splitlines() if "batching.max_rows" in line]
+    (line,) = [line for line in done.output.splitlines() if line.split()[:1] == ["max_batch_size"]]
     assert said in line
 
 

@@ -132,14 +132,13 @@ def test_models_are_read_under_a_configuration(tmp_path: Path) -> None:
     model = make(tmp_path, "m", model_py=HANDLER)
     done = CliRunner(env={"COLUMNS": "200"}).invoke(command, ["--djl-config", str(file), str(model)])
     assert done.exit_code == 0, done.output
-    (line,) = [line for line in done.output.splitlines() if "limits.queue_items" in line]
-    assert " 7 " in line
-    assert "config.properties:1" in line
+    (line,) = [line for line in done.output.splitlines() if line.split()[:1] == ["job_queue_size"]]
+    assert line.split()[1:] == ["7", "config.properties:1"]
 
 
 def test_an_archive_is_named_and_not_where_it_was_unpacked(tmp_path: Path) -> None:
     archive = zipped(make(tmp_path, "m", "batch_sise=4", model_py=HANDLER), tmp_path / "a.zip", "inner/")
-    done = CliRunner(env={"COLUMNS": "300"}).invoke(command, [str(archive)])
+    done = CliRunner(env={"COLUMNS": "300"}).invoke(command, ["--all", str(archive)])
     assert done.exit_code == 0, done.output
     assert f"{archive}/inner/serving.properties:1" in done.output
     (line,) = [line for line in done.output.splitlines() if line.strip().startswith("root ")]

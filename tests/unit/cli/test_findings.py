@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from trivium.cli.findings import print_check
+from trivium.cli.findings import print_model
 from trivium.types.datatype import DataType
 from trivium.types.findings import Finding, Severity
 from trivium.types.spec import Dynamic as Scheduling
@@ -47,35 +47,80 @@ SPEC = ModelSpec(
 BROKEN = InvalidModel("broken", Path(LONG).parent, (ERROR,))
 
 
-def printed(specs: list[ModelSpec], unreadable: list[InvalidModel], width: int = 80) -> tuple[str, bool]:
+def printed(
+    specs: list[ModelSpec], unreadable: list[InvalidModel], width: int = 80, shows_all: bool = False
+) -> tuple[str, bool]:
     console = Console(file=io.StringIO(), width=width)
-    served = print_check(console, specs, unreadable)
+    served = [print_model(console, model, shows_all) for model in (*specs, *unreadable)]
     assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue(), served
+    return console.file.getvalue(), all(served)
 
 
-def squeezed(text: str) -> str:
-    return "".join(text.split())
-
-
-@pytest.mark.parametrize("width", [40, 80, 200])
-def test_nothing_is_cut_off_and_no_line_is_too_long(width: int) -> None:
-    text, _ = printed([SPEC], [BROKEN], width)
+@pytest.mark.parametrize("shows_all", [False, True])
+@pytest.mark.parametrize("width", [30, 40, 80, 120, 200])
+def test_nothing_is_cut_off_and_no_key_place_or_name_is_broken(width: int, shows_all: bool) -> None:
+    text, _ = printed([SPEC], [BROKEN], width, shows_all)
     assert "\x1b" not in text
     assert "\u2026" not in text
-    assert max(map(len, text.splitlines())) <= width
+    lines = text.splitlines()
     for words in (
         f"read from {LONG}",
         f"{LONG}:12",
         f"{LONG}:7",
-        NOTICE.found,
         f"model broken in {BROKEN.root}",
+        "input[0].dims",
+        "config.pbtxt:7",
+        "response_cache.enable",
     ):
-        assert squeezed(words) in squeezed(text)
+        assert any(words in line for line in lines), (words, text)
+    assert " ".join(NOTICE.found.split()) in " ".join(text.split())
 
 
-def test_every_value_with_its_origin() -> None:
-    rows = [line.split() for line in printed([SPEC], [], 200)[0].splitlines()]
+def test_sentences_keep_to_the_width() -> None:
+    finding = Finding(
+        Severity.ERROR, "f", 1, "key", "a word or two " * 30, hint="Write dims: [ 1, 2, 3 ]. " * 9
+    )
+    text, _ = printed([], [InvalidModel("m", Path("/m"), (finding,))], 60)
+    assert max(map(len, text.splitlines())) <= 60
+    assert text.count("[ 1, 2, 3 ]") == 9
+
+
+def test_what_is_set_comes_first_in_the_keys_of_its_file(tmp_path: Path) -> None:
+    file = tmp_path / "config.pbtxt"
+    file.write_text('backend: "onnx"\nmax_batch_size: 8\n')
+    origin = {
+        "batching.batch_axis": Origin(str(file), "max_batch_size", 2),
+        "batching.max_rows": Origin(str(file), "max_batch_size", 2),
+        "engine": Origin(str(file), "backend", 1),
+        "limits.queue_items": Origin("the environment", "QUEUE"),
+    }
+    spec = ModelSpec("digits", "3", tmp_path, "onnx", "model.onnx", origin=origin, reports=(NOTICE,))
+    lines = printed([spec], [], 80)[0].splitlines()
+    assert lines[:6] == [
+        "model digits, version 3",
+        f"  read from {file}",
+        "  key             value  from where",
+        "  backend         onnx   config.pbtxt:1",
+        "  max_batch_size  8      config.pbtxt:2",
+        "  QUEUE           1000   the environment",
+    ]
+    assert lines[6].startswith("  notice ")
+    assert lines[-2].endswith("further values hold by default (--all lists them)")
+
+
+def test_where_a_row_does_not_fit_each_value_has_a_block(tmp_path: Path) -> None:
+    origin = {"engine": Origin(str(tmp_path / "serving.properties"), "option.a_key_that_is_long", 12)}
+    spec = ModelSpec("m", "1", tmp_path, "onnx", "model.onnx", origin=origin)
+    text = printed([spec], [], 40)[0]
+    assert (
+        "  option.a_key_that_is_long\n    value       onnx\n    from where  serving.properties:12\n" in text
+    )
+
+
+def test_all_lists_every_value_with_its_origin() -> None:
+    text = printed([SPEC], [], 200, shows_all=True)[0]
+    rows = [line.split() for line in text.splitlines()]
+    assert "by default (" not in text
     assert ["inputs[0].dims", "[]", "config.pbtxt:7", "(input[0].dims)"] in rows
     assert ["inputs[0].datatype", "FP32", "default"] in rows
     assert ["engine", "onnx", "the", "file's", "suffix"] in rows

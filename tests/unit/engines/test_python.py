@@ -10,6 +10,7 @@ from tests.harness.virtual_models import make_spec
 
 import trivium_worker
 from trivium.engines.python import KEEP_MEMORY, PythonEngine
+from trivium.machine.quiet_libraries import QUIET
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Engine, OpensRunner, WorkerEngine
 from trivium.types.payload import PayloadKind
@@ -44,7 +45,7 @@ def test_without_a_word_it_is_the_servers_own_interpreter():
     made = program()
     assert made.command == (sys.executable, str(Path(trivium_worker.__file__).parent))
     assert made.directory == Path.cwd()
-    assert made.environment == {**KEEP_MEMORY, **ENVIRONMENT, "PYTHONUNBUFFERED": "1"}
+    assert made.environment == {**KEEP_MEMORY, **QUIET, **ENVIRONMENT, "PYTHONUNBUFFERED": "1"}
 
 
 def test_the_setup_says_all_that_a_worker_is_told(tmp_path):

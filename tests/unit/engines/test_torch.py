@@ -444,7 +444,7 @@ def test_a_traced_file_tells_its_tensors(tmp_path):
     assert facts.inputs == tensors("x", "y", dims=(-1, 2))
     assert facts.outputs == tensors("OUTPUT__0", "OUTPUT__1", dims=(-1, 2))
     assert facts.batchable
-    assert "those that it was traced with" in facts.notes[0]
+    assert "those that it was traced with" in facts.remarks[0]
     (outcome,) = run(one, {"x": ones(3, 2), "y": ones(3, 2)})
     assert outcome["OUTPUT__0"].shape == (3, 2)
     assert len(run(batched(one), *[{"x": ones(1, 2), "y": ones(1, 2)}] * 3)) == 3
@@ -479,18 +479,17 @@ def test_a_file_that_does_not_run_on_zeros(tmp_path):
 
     facts = ENGINE.facts(traced(tmp_path, Picky(), torch.ones(1, 1)))
     assert (facts.inputs, facts.outputs) == (tensors("x", dims=(1, 1)), ())
-    assert "could not be run on zeros" in facts.notes[0]
+    assert "could not be run on zeros" in facts.remarks[0]
 
 
 def test_a_scripted_file_tells_names(tmp_path):
     one = scripted(tmp_path, SumAndDifference(), parameters={"k": "v"})
     facts = ENGINE.facts(one)
-    assert facts == ModelFacts(facts.inputs, facts.outputs, False, facts.notes)
+    assert facts == ModelFacts(facts.inputs, facts.outputs, False, facts.notes, remarks=(SCRIPTED,))
     assert all(tensor.open for tensor in (*facts.inputs, *facts.outputs))
     assert [tensor.name for tensor in facts.inputs] == ["x", "y"]
     assert [tensor.name for tensor in facts.outputs] == ["OUTPUT__0", "OUTPUT__1"]
-    assert len(facts.notes) == 2
-    assert facts.notes[1] == SCRIPTED
+    assert len(facts.notes) == 1
     keyed = {"a": torch.ones(1), "b": torch.ones(1)}
     torch.jit.trace(Keyed(), (keyed,), strict=False).save(str(tmp_path / "model.pt"))
     (tensor,) = ENGINE.facts(one).inputs

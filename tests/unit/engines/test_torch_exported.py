@@ -258,7 +258,7 @@ def test_a_package_tells_nothing_of_itself(tmp_path):
         archive.writestr("model/data/aotinductor/model/x.so", b"")
     facts = ENGINE.facts(spec(tmp_path, entry=FILE))
     assert (facts.inputs, facts.outputs) == ((), ())
-    assert "AOTInductor has arguments without names" in facts.notes[0]
+    assert "AOTInductor has arguments without names" in facts.remarks[0]
     with pytest.raises(ServeError, match="cannot open") as caught:
         ENGINE.open(spec(tmp_path, entry=FILE), HERE)
     assert caught.value.code is Code.LOAD_FAILED

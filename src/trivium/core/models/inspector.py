@@ -1,7 +1,9 @@
-"""Asks an engine what a model file says, in a process of its own: a hostile file may crash that one.
+"""Asks engines what model files say, in processes of their own: a hostile file may crash such a one.
 
-Started by exec; the spec goes in by standard input as JSON, the facts come back by standard output. Which
-program that is, the composition root says; what it runs is `answer`.
+A probe is started by exec and answers one question after the other: a spec as JSON comes by its standard input, the
+facts go back by its standard output, each behind its length. It serves models of one engine, which imports its library
+once. What runs a model's own code answers that question alone. Which program a probe is, the composition root says;
+what it runs is `answer_all`.
 """
 
 import asyncio
@@ -10,14 +12,18 @@ import json
 import logging
 import os
 import signal
-from collections.abc import Sequence
+import struct
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import BinaryIO
 
 import msgspec
 
 from trivium.codecs.spec_codec import decode, encode
 from trivium.core.workers.child_process import LINES_PER_SECOND, LONGEST, last_words
+from trivium.machine.quiet_libraries import quieted
 from trivium.types.errors import Code, ServeError, named
-from trivium.types.interfaces import NO_GUARD, Engine, FindEngine, ProcessGuard
+from trivium.types.interfaces import NO_GUARD, Engine, FindEngine, ProcessGuard, RunsFolderCode
 from trivium.types.spec import ModelFacts, ModelSpec
 
 STDERR_LINES = 20
@@ -27,7 +33,15 @@ MOST_REPLY = 64 * 2**20
 MOST_NOISE = 2**17
 """Bytes of what is printed meanwhile that are kept of the beginning, and as many of the end."""
 
+MOST_QUESTIONS = 200
+"""Of one probe: what libraries leave behind of each file adds up."""
+
+IDLE_SECONDS = 2.0
+"""That a probe waits for the next question: while a server starts, or a check goes on, but not much longer."""
+
 _PIECE = 2**16
+_SIZE = struct.Struct("<Q")
+_SILENT = "gave no answer that can be read"
 
 
 class InspectionRefused(msgspec.Struct, tag="refused"):
@@ -59,91 +73,216 @@ def answer(question: bytes, find_engine: FindEngine) -> bytes:
         return msgspec.json.encode(InspectionRefused(Code.LOAD_FAILED, f"{named(error)}"))
 
 
-class ModelInspector:
-    """Starts `command` once per question. Called on the loop."""
+def answer_all(questions: BinaryIO, answers: BinaryIO, find_engine: FindEngine) -> None:
+    """Do what the probe process does, until nobody asks any more."""
+    while len(head := questions.read(_SIZE.size)) == _SIZE.size:
+        reply = answer(questions.read(_SIZE.unpack(head)[0]), find_engine)
+        answers.write(framed(reply))
+        answers.flush()
 
-    def __init__(self, command: Sequence[str], guard: ProcessGuard = NO_GUARD) -> None:
+
+def framed(message: bytes) -> bytes:
+    """Return a message as it goes to a probe, and back: behind its length."""
+    return _SIZE.pack(len(message)) + message
+
+
+class ModelInspector:
+    """Starts `command` where no probe of a model's engine is idle. Called on the loop; closed in the end."""
+
+    def __init__(
+        self, command: Sequence[str], guard: ProcessGuard = NO_GUARD, find_engine: FindEngine | None = None
+    ) -> None:
+        """`find_engine` tells which models run code of their own."""
         self._command = command
         self._guard = guard
+        self._find_engine = find_engine
+        self._idle: defaultdict[str, list[_Probe]] = defaultdict(list)
+        self._ends: set[asyncio.Task[None]] = set()
 
     async def facts(self, spec: ModelSpec) -> ModelFacts:
-        """Return what the model file says. LOAD_FAILED with the engine's words, or with how the probe died."""
-        environment = self._guard.marked(os.environ)
+        """Return what the model file says. LOAD_FAILED with the engine's words, or with how the probe died: only one
+        that has answered nothing before has died of this model.
+        """
+        is_alone = self._is_alone(spec)
+        probe = None if is_alone or not self._idle[spec.engine] else self._idle[spec.engine].pop()
+        try:
+            if probe is not None:
+                with contextlib.suppress(_Lost):
+                    return await self._asked(probe, spec, is_alone)
+            return await self._asked(await _Probe.started(self._command, self._guard), spec, is_alone)
+        except _Lost as error:
+            raise _lost(spec, error.how, error.noise) from error
+
+    async def close(self) -> None:
+        """End the probes that are idle."""
+        for probes in self._idle.values():
+            while probes:
+                await probes.pop().kill()
+        if self._ends:
+            await asyncio.wait(self._ends)
+
+    def _is_alone(self, spec: ModelSpec) -> bool:
+        engine = None if self._find_engine is None else self._find_engine(spec)
+        return spec.handler is not None or (
+            isinstance(engine, RunsFolderCode) and engine.runs_folder_code(spec)
+        )
+
+    async def _asked(self, probe: "_Probe", spec: ModelSpec, is_alone: bool) -> ModelFacts:
+        seconds = spec.limits.startup_deadline
+        try:
+            async with asyncio.timeout(seconds):
+                reply = await probe.ask(request(spec))
+                if is_alone:
+                    await probe.end()
+            said = msgspec.json.decode(reply, type=Inspected | InspectionRefused)
+        except BaseException as error:
+            await probe.kill()
+            if isinstance(error, TimeoutError):
+                raise _lost(spec, f"told nothing in {seconds:g} s", b"") from error
+            if isinstance(error, msgspec.MsgspecError):
+                raise _Lost(_SILENT, bytes(probe.noise)) from error
+            raise
+        if is_alone:
+            _print(spec.name, bytes(probe.noise))
+        elif probe.asked < MOST_QUESTIONS:
+            self._keep(spec.engine, probe)
+        else:
+            self._kill_later(probe)
+        if isinstance(said, InspectionRefused):
+            raise ServeError(said.code, said.message)
+        return said.facts
+
+    def _keep(self, engine: str, probe: "_Probe") -> None:
+        idle, asked = self._idle[engine], probe.asked
+        idle.append(probe)
+
+        def retire() -> None:
+            if probe in idle and probe.asked == asked:
+                idle.remove(probe)
+                self._kill_later(probe)
+
+        asyncio.get_running_loop().call_later(IDLE_SECONDS, retire)
+
+    def _kill_later(self, probe: "_Probe") -> None:
+        task = asyncio.ensure_future(probe.kill())
+        self._ends.add(task)
+        task.add_done_callback(self._ends.discard)
+
+
+class _Lost(Exception):
+    """Raised for a probe that has not answered: how it ended, and what it printed."""
+
+    def __init__(self, how: str, noise: bytes) -> None:
+        super().__init__(how)
+        self.how = how
+        self.noise = noise
+
+
+class _Probe:
+    """One process. It is killed with all that is in its session, and so with what a handler's interpreter runs in."""
+
+    def __init__(
+        self, process: asyncio.subprocess.Process, guard: ProcessGuard, environment: Mapping[str, str]
+    ) -> None:
+        assert process.stdin is not None, "the process was started with a pipe to it"
+        assert process.stdout is not None, "the process was started with a pipe from it"
+        assert process.stderr is not None, "the process was started with a pipe for what it prints"
+        self._process, self._guard = process, guard
+        self._questions, self._answers = process.stdin, process.stdout
+        self._is_released = False
+        self.noise = _Noise()
+        """What it has printed since it was asked."""
+        self._listening = asyncio.ensure_future(self.noise.hear(process.stderr))
+        self.asked = 0
+        guard.watch(process.pid, environment)
+
+    @classmethod
+    async def started(cls, command: Sequence[str], guard: ProcessGuard) -> "_Probe":
+        """Start a probe. OSError where there is no room for one."""
+        environment = guard.marked(quieted(os.environ))
         process = await asyncio.create_subprocess_exec(
-            *self._command,
+            *command,
             env=environment,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
         )
-        self._guard.watch(process.pid, environment)
+        return cls(process, guard, environment)
+
+    async def ask(self, question: bytes) -> bytes:
+        """Return its answer to one question. Raises _Lost where there is none that can be read."""
+        self.asked += 1
+        self.noise.clear()
+        with contextlib.suppress(ConnectionError):  # it has ended; its status says how
+            self._questions.write(framed(question))
+            await self._questions.drain()
         try:
-            async with asyncio.timeout(spec.limits.startup_deadline):
-                reply, noise = await _communicate(process, request(spec))
-        except BaseException as error:
-            if process.returncode is None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)  # with what a handler's interpreter runs in
-                await process.wait()
-            if isinstance(error, TimeoutError):
-                raise _lost(spec, f"told nothing in {spec.limits.startup_deadline:g} s", b"") from error
-            raise
-        finally:
-            self._guard.release(process.pid)
-        if process.returncode:
-            raise _lost(spec, _how(process.returncode), noise)
-        try:
-            said = msgspec.json.decode(reply, type=Inspected | InspectionRefused)
-        except msgspec.MsgspecError as error:
-            raise _lost(spec, "gave no answer that can be read", noise) from error
-        if spec.handler is not None:
-            _print(spec.name, noise)
-        if isinstance(said, InspectionRefused):
-            raise ServeError(said.code, said.message)
-        return said.facts
+            (size,) = _SIZE.unpack(await self._answers.readexactly(_SIZE.size))
+            if size <= MOST_REPLY:
+                return await self._answers.readexactly(size)
+        except asyncio.IncompleteReadError:
+            await self._ended()
+        raise _Lost(_SILENT, bytes(self.noise))
+
+    async def end(self) -> None:
+        """Ask nothing more, and wait until it has ended and all is heard that it and its children print. Raises _Lost
+        where its status is none of success.
+        """
+        self._questions.close()
+        await self._ended()
+        self._release()
+
+    async def _ended(self) -> None:
+        await self._process.wait()
+        await self._listening
+        if self._process.returncode:
+            raise _Lost(_how(self._process.returncode), bytes(self.noise))
+
+    async def kill(self) -> None:
+        """End it, however it stands."""
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            await self._process.wait()
+        self._listening.cancel()
+        self._questions.close()
+        self._release()
+
+    def _release(self) -> None:
+        if not self._is_released:
+            self._is_released = True
+            self._guard.release(self._process.pid)
+
+
+class _Noise:
+    """The beginning and the end of what is printed, read all the time: whoever prints never waits."""
+
+    def __init__(self) -> None:
+        self._first, self._last, self._left_out = bytearray(), bytearray(), 0
+
+    def clear(self) -> None:
+        """Forget what was printed."""
+        self._first, self._last, self._left_out = bytearray(), bytearray(), 0
+
+    async def hear(self, pipe: asyncio.StreamReader) -> None:
+        """Read to the end."""
+        while piece := await pipe.read(_PIECE):
+            room = MOST_NOISE - len(self._first)
+            self._first += piece[:room]
+            self._last += piece[room:]
+            if len(self._last) > MOST_NOISE + _PIECE:
+                self._left_out += len(self._last) - MOST_NOISE
+                del self._last[:-MOST_NOISE]
+
+    def __bytes__(self) -> bytes:
+        marker = b"\n[%d bytes were left out]\n" % self._left_out if self._left_out else b""
+        return bytes(self._first) + marker + bytes(self._last)
 
 
 def can_tell(engine: Engine, spec: ModelSpec) -> bool:
     """Is it worth starting a process to ask the model file, or the handler?"""
     return engine.has_facts or (spec.handler is not None and spec.handler.completes)
-
-
-async def _communicate(process: asyncio.subprocess.Process, question: bytes) -> tuple[bytes, bytes]:
-    """Do what `process.communicate` does, which would hold all that user code prints. Of an answer that is too long
-    the beginning is returned, which nobody can read.
-    """
-    assert process.stdin is not None, "the process was started with a pipe to it"
-    assert process.stdout is not None, "the process was started with a pipe from it"
-    assert process.stderr is not None, "the process was started with a pipe for what it prints"
-    _, reply, noise = await asyncio.gather(
-        _give(process.stdin, question),
-        _bounded(process.stdout, MOST_REPLY, 0),
-        _bounded(process.stderr, MOST_NOISE, MOST_NOISE),
-    )
-    await process.wait()
-    return reply, noise
-
-
-async def _give(pipe: asyncio.StreamWriter, question: bytes) -> None:
-    with contextlib.suppress(ConnectionError):  # it has ended; its status says how
-        pipe.write(question)
-        await pipe.drain()
-    pipe.close()
-
-
-async def _bounded(pipe: asyncio.StreamReader, most: int, last: int) -> bytes:
-    """Read to the end, and return the first `most` bytes and the `last` bytes of the rest."""
-    kept, end, left_out = bytearray(), b"", 0
-    while piece := await pipe.read(_PIECE):
-        room = most - len(kept)
-        kept += piece[:room]
-        end += piece[room:]
-        if len(end) > last + _PIECE:
-            left_out += len(end) - last
-            end = end[-last:] if last else b""
-    marker = b"\n[%d bytes were left out]\n" % left_out if left_out and last else b""
-    return bytes(kept) + marker + end
 
 
 def _print(model: str, noise: bytes) -> None:

@@ -7,10 +7,10 @@ that fails leaves what served before serving, and its reason in the registry.
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 import msgspec
@@ -22,7 +22,7 @@ from trivium.core.instances.rate_limiter import RateLimiter
 from trivium.core.instances.scaler import Launch
 from trivium.core.models import version_policy
 from trivium.core.models.broadcasts import have_made
-from trivium.core.models.inspector import can_tell
+from trivium.core.models.completion import Facts, SpecCompletion
 from trivium.core.models.launcher import Launcher, default_isolation
 from trivium.core.models.model_context import ModelContext, Offload, at_once
 from trivium.core.models.preparations import Preparations, PreparedLoad
@@ -41,18 +41,18 @@ from trivium.types import reasons
 from trivium.types.core_config import CoreConfig
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ConfigError, ServeError, anew, frameless, named
-from trivium.types.findings import Finding, Severity
-from trivium.types.interfaces import Clock, Engine, FindEngine, Format, SupportsCheck
+from trivium.types.findings import Severity
+from trivium.types.interfaces import Clock, Engine, FindEngine, Format
 from trivium.types.operations import Scale, VersionStatus
 from trivium.types.schedules import Graph
 from trivium.types.sources import ModelSource
-from trivium.types.spec import Device, InvalidModel, Isolation, ModelFacts, ModelSpec, Origin
+from trivium.types.spec import Device, InvalidModel, Isolation, ModelSpec
 from trivium.types.state import VersionState
 
 log = logging.getLogger(__name__)
 
-Facts = Callable[[ModelSpec], Awaitable[ModelFacts]]
 Progress = Callable[[VersionStatus], None]
+_LEVELS = {Severity.ERROR: logging.WARNING, Severity.NOTICE: logging.WARNING, Severity.REMARK: logging.INFO}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,58 +101,29 @@ class Lifecycle:
         self.cache = ResponseCache(config.cache_bytes) if config.cache_bytes else None
         self._limiter = None if config.resources is None else RateLimiter(config.resources)
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._turn = asyncio.Semaphore(config.loads_at_once)
+        self.completion = SpecCompletion(
+            services.find_engine,
+            services.facts,
+            services.executor,
+            config.loads_at_once,
+            services.workers.observer.opening,
+        )
         self._memory = MemoryGuard(services.memory)
+        self._loads = 0
         self._drains: set[asyncio.Task[None]] = set()
         self._progress: Progress = lambda status: None
         self._preparations = Preparations(config.loads_at_once, config.defaults.scratch, services.workers)
+
+    @property
+    def is_loading(self) -> bool:
+        """Is any model being loaded?"""
+        return self._loads > 0
 
     def report_to(self, progress: Progress) -> None:
         """Call `progress` with every change of a version's state from now on, and with FAILED for one that is given up
         though it is not unloaded.
         """
         self._progress = progress
-
-    async def complete(self, spec: ModelSpec, form: Format) -> ModelSpec:
-        """The spec with what the model file says. ServeError: no such engine, or the two disagree."""
-        if isinstance(spec.scheduling, Graph):
-            return spec
-        engine = self._engine(spec)
-        if can_tell(engine, spec):
-            spec = await self._finished(spec, form)
-        if isinstance(engine, SupportsCheck):
-            loop = asyncio.get_running_loop()
-            found = await loop.run_in_executor(self._services.executor, engine.check, spec)
-            if any(one.severity is Severity.ERROR for one in found):
-                raise ConfigError((*spec.reports, *found))
-            spec = replace(spec, reports=(*spec.reports, *found))
-        return spec
-
-    async def _finished(self, spec: ModelSpec, form: Format) -> ModelSpec:
-        async with self._turn:
-            with self._services.workers.observer.opening():  # the probe is a process
-                facts = await self._services.facts(spec)
-        file = str((spec.shown_root or spec.root) / spec.entry)
-        notes = tuple(Finding(Severity.NOTICE, file, None, "", note) for note in facts.notes)
-        details = {name: value for name, (value, _) in facts.details.items()}
-        sources = {f"details[{name}]": Origin(source, "") for name, (_, source) in facts.details.items()}
-        spec = replace(spec, details={**details, **spec.details}, origin={**sources, **spec.origin})
-        return form.finish(replace(spec, reports=spec.reports + notes), facts)
-
-    async def examine(self, found: Sequence[ModelEntry]) -> tuple[list[ModelSpec], list[InvalidModel]]:
-        """Return what would be served of these, complete, and what would not, without loading any."""
-        specs: list[ModelSpec] = []
-        broken: list[InvalidModel] = []
-        for model in found:
-            available = {spec.version: spec for spec in model.specs}
-            plan = version_policy.plan((), available, model.specs[0].version_policy)
-            for version in plan.load:
-                try:
-                    specs.append(await self.complete(available[version], model.form))
-                except ServeError as error:
-                    broken.append(_unreadable(available[version], frameless(error)))
-        good, unfit = graph_policy.examined(specs)
-        return good, broken + unfit
 
     async def register(self, entry: ModelEntry, source: ModelSource, keep_failed: bool = False) -> None:
         """Serve every version of an entry in addition to what serves already. Raises CONFLICT where one is there, or
@@ -361,12 +332,18 @@ class Lifecycle:
 
     async def _opened(self, spec: ModelSpec, form: Format) -> tuple[ModelSpec, ServedModel]:
         """Try as often as the server was configured to; the last failure is the one that counts."""
-        for left in range(self._config.load_retries, 0, -1):
-            try:
-                return await self._open(spec, form)
-            except ServeError as error:
-                log.warning("model '%s' failed to load; %d more tries: %s", spec.name, left, error.message)
-        return await self._open(spec, form)
+        self._loads += 1
+        try:
+            for left in range(self._config.load_retries, 0, -1):
+                try:
+                    return await self._open(spec, form)
+                except ServeError as error:
+                    log.warning(
+                        "model '%s' failed to load; %d more tries: %s", spec.name, left, error.message
+                    )
+            return await self._open(spec, form)
+        finally:
+            self._loads -= 1
 
     async def _open(self, spec: ModelSpec, form: Format) -> tuple[ModelSpec, ServedModel]:
         async with self._memory.loading(spec):
@@ -384,9 +361,9 @@ class Lifecycle:
     async def _open_prepared(
         self, spec: ModelSpec, form: Format, prepared: PreparedLoad | None
     ) -> tuple[ModelSpec, ServedModel]:
-        spec = await self.complete(spec, form)
+        spec = await self.completion.complete(spec, form)
         for finding in spec.reports:
-            log.warning("%s", finding)
+            log.log(_LEVELS[finding.severity], "%s", finding)
         loaded = self._built(spec, prepared)
         try:
             await loaded.open()
@@ -483,13 +460,6 @@ class Lifecycle:
         if not only_tell:
             record.move(state, reason)
         self._progress(VersionStatus(record.name, record.version, state, reason))
-
-
-def _unreadable(spec: ModelSpec, error: ServeError) -> InvalidModel:
-    if isinstance(error, ConfigError):
-        return InvalidModel(spec.name, spec.root, error.findings)
-    finding = Finding(Severity.ERROR, str(spec.root / spec.entry), None, "", error.message)
-    return InvalidModel(spec.name, spec.root, (finding,))
 
 
 def _device(name: str) -> Device | None:

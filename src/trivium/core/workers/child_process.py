@@ -11,6 +11,7 @@ import contextlib
 import logging
 import mmap
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -204,14 +205,15 @@ class Output:
             os.close(self._descriptor)
         self._descriptor = -1
         if self._rest:
-            self._line(self._rest)
+            self._line(_last_state(self._rest))
             self._rest = b""
         self._tell_unsaid()
 
     def _take(self, piece: bytes) -> None:
-        *lines, self._rest = (self._rest + piece).split(b"\n")
+        *lines, rest = (self._rest + piece).split(b"\n")
         for line in lines:
-            self._line(line)
+            self._line(_last_state(line))
+        self._rest = _last_state(rest) + (b"\r" if rest.endswith(b"\r") else b"")
         if len(self._rest) > LONGEST:
             self._line(self._rest)
             self._rest = b""
@@ -245,6 +247,18 @@ class Output:
         if self._unsaid:
             self._write(f"{self._unsaid} lines more were not logged")
             self._unsaid = 0
+
+
+_PROGRESS = re.compile(rb"\d ?%|\d/\d")
+
+
+def _last_state(line: bytes) -> bytes:
+    """Return the last state of a progress bar, which goes back to the beginning of its line each time; any other line
+    as it is.
+    """
+    whole = line.rstrip(b"\r")
+    last = whole[whole.rfind(b"\r") + 1 :]
+    return last if _PROGRESS.search(last) else whole
 
 
 EVENTS = Path("/sys/fs/cgroup/memory.events")

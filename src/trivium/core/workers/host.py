@@ -13,6 +13,7 @@ from trivium.codecs import binary
 from trivium.codecs.spec_codec import decode, encode
 from trivium.core.execution import execute
 from trivium.core.workers.generation_wire import read_request, write_part
+from trivium.machine.quiet_libraries import quieted
 from trivium.types.datatype import BY_NAME
 from trivium.types.errors import ServeError
 from trivium.types.generation import Generated
@@ -45,7 +46,7 @@ def program(
         "settings": {"spec": encode(spec), "placement": msgspec.to_builtins(placement)},
         "parameters": dict(spec.parameters),
     }
-    return WorkerCommand(tuple(command), Path.cwd(), environment, setup)
+    return WorkerCommand(tuple(command), Path.cwd(), quieted(environment), setup)
 
 
 def run(arguments: Sequence[str], find_engine: FindEngine) -> None:

@@ -7,6 +7,8 @@ Always in a process of its own: a step holds the interpreter, and takes as long 
 from trivium.engines.hf.description import DescribedModel, describe
 from trivium.engines.hf.facts import facts
 from trivium.engines.hf.folder import unfit
+from trivium.engines.hf.options import options
+from trivium.types.errors import ServeError
 from trivium.types.interfaces import StepOutlet, StepRunner
 from trivium.types.payload import PayloadKind
 from trivium.types.running import Placement
@@ -26,6 +28,14 @@ class HfEngine:
         says.
         """
         return facts(spec, any(group.device is Device.GPU for group in spec.groups))
+
+    def runs_folder_code(self, spec: ModelSpec) -> bool:
+        """See `RunsFolderCode`: where its operator trusts the folder, and there is any."""
+        try:
+            is_trusted = options(spec).trust_remote_code
+        except ServeError:  # the engine says so when it is asked
+            return False
+        return is_trusted and any((spec.root / spec.entry).parent.glob("*.py"))
 
     def open_steps(self, spec: ModelSpec, placement: Placement, outlet: StepOutlet) -> StepRunner:
         """See `OpensStepRunner`."""

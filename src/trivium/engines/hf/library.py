@@ -5,6 +5,9 @@ from typing import Any
 from trivium.machine.extras import install_command, lacking
 from trivium.types.errors import Code, ServeError
 
+_LEAST = 5
+"""Of transformers: the first version of which all has the interface for attention that the engine implements."""
+
 
 def libraries() -> tuple[Any, Any]:
     """Return torch and transformers. UNSUPPORTED with the install command where one is missing."""
@@ -13,7 +16,7 @@ def libraries() -> tuple[Any, Any]:
         import transformers
     except ImportError as error:
         raise lacking("Language models", error, "llm") from error
-    if not hasattr(transformers, "AttentionInterface"):
+    if int(transformers.__version__.partition(".")[0]) < _LEAST:  # looking for a class would import all of it
         raise ServeError(
             Code.UNSUPPORTED,
             f"Language models need transformers 5.24, and {transformers.__version__} is installed. Install "

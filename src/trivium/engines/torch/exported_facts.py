@@ -33,7 +33,7 @@ def exported_facts(torch: Any, spec: ModelSpec, notes: tuple[str, ...]) -> Model
     inputs = _tensors(given, [nodes.get(name) for name in given])
     outputs = _tensors(keys, back)
     if inputs is None or outputs is None:
-        return ModelFacts((), (), False, (*notes, _TREE))
+        return ModelFacts((), (), False, notes, remarks=(_TREE,))
     batchable = all(tensor.dims[:1] == (-1,) for tensor in (*inputs, *outputs))
     return ModelFacts(inputs, outputs, batchable, notes)
 

@@ -36,7 +36,7 @@ def facts(torch: Any, spec: ModelSpec, notes: tuple[str, ...]) -> ModelFacts:
     path = spec.root / spec.entry
     kind, names = look_into(torch, spec, path)
     if kind is ArchiveKind.COMPILED:
-        return ModelFacts((), (), False, (*notes, COMPILED))
+        return ModelFacts((), (), False, notes, remarks=(COMPILED,))
     if kind is ArchiveKind.EXPORTED:
         return exported_facts(torch, spec, notes)
     is_traced = "traced_inputs.pkl" in names
@@ -56,20 +56,19 @@ def facts(torch: Any, spec: ModelSpec, notes: tuple[str, ...]) -> ModelFacts:
     try:
         outputs = _outputs(_run(torch, module, dtypes, shapes))
     except Exception as error:
-        return ModelFacts(inputs, (), False, (*notes, _NO_RUN.format(said_by(error))))
-    notes = (*notes, _TRACED_ON)
+        return ModelFacts(inputs, (), False, notes, remarks=(_NO_RUN.format(said_by(error)),))
     if not _is_batch(torch, module, dtypes, shapes, outputs):
-        return ModelFacts(inputs, outputs, False, notes)
-    return ModelFacts(_in_rows(inputs), _in_rows(outputs), True, notes)
+        return ModelFacts(inputs, outputs, False, notes, remarks=(_TRACED_ON,))
+    return ModelFacts(_in_rows(inputs), _in_rows(outputs), True, notes, remarks=(_TRACED_ON,))
 
 
 def _open_facts(module: Any, arguments: tuple[Argument, ...], notes: tuple[str, ...]) -> ModelFacts:
     inputs = open_inputs(arguments)
     if not inputs:
         takes = ", ".join(f"{one.name}: {one.type}" for one in arguments) or "nothing"
-        return ModelFacts((), (), False, (*notes, NO_TENSORS.format(takes)))
+        return ModelFacts((), (), False, notes, remarks=(NO_TENSORS.format(takes),))
     outputs = open_outputs(str(module.forward.schema.returns[0].type))
-    return ModelFacts(inputs, outputs, False, (*notes, SCRIPTED))
+    return ModelFacts(inputs, outputs, False, notes, remarks=(SCRIPTED,))
 
 
 def _inputs(module: Any, arguments: tuple[Argument, ...]) -> tuple[TensorSpec, ...] | None:

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -16,6 +17,7 @@ from trivium.core.models.inspector import (
     InspectionRefused,
     ModelInspector,
     answer,
+    framed,
     request,
 )
 from trivium.translators.engine import engine_finder
@@ -78,10 +80,28 @@ def test_a_refusal_survives_the_way(says, engine, code, message):
     assert (said.code, said.message) == (code, message)
 
 
+async def asked_in_turn(script, specs):
+    """What a probe that is this Python script makes of specs, one after the other: facts, or errors."""
+    inspector = ModelInspector((sys.executable, "-S", "-c", script))
+    said = []
+    try:
+        for spec in specs:
+            try:
+                said.append(await inspector.facts(spec))
+            except ServeError as error:
+                said.append(error)
+    finally:
+        await inspector.close()
+    return said
+
+
 def ask(script, deadline=60.0):
     """What a probe that is this Python script makes of a spec."""
     spec = make_spec(limits=Limits(startup_deadline=deadline), parameters={"k": "v"})
-    return asyncio.run(ModelInspector((sys.executable, "-S", "-c", script)).facts(spec))
+    (said,) = asyncio.run(asked_in_turn(script, [spec]))
+    if isinstance(said, ServeError):
+        raise said
+    return said
 
 
 def refusal(script, deadline=60.0):
@@ -91,11 +111,21 @@ def refusal(script, deadline=60.0):
 
 
 REPLY = msgspec.json.encode(Inspected(FACTS)).decode()
-TELLS = f"""
-import json, sys
-question = json.load(sys.stdin)
-assert question["root"] == "/nowhere" and question["parameters"] == {{"k": "v"}}
-sys.stdout.write({REPLY!r})
+FRAMES = f"""
+import json, os, struct, sys, time
+def question():
+    head = sys.stdin.buffer.read(8)
+    if not head:
+        sys.exit()
+    return json.loads(sys.stdin.buffer.read(struct.unpack("<Q", head)[0]))
+def tell(reply={REPLY!r}):
+    sys.stdout.buffer.write(struct.pack("<Q", len(reply)) + reply.encode())
+    sys.stdout.buffer.flush()
+"""
+TELLS = f"""{FRAMES}
+asked = question()
+assert asked["root"] == "/nowhere" and asked["parameters"] == {{"k": "v"}}
+tell()
 """
 
 
@@ -120,6 +150,85 @@ def test_a_child_that_takes_too_long_is_killed():
     assert "told nothing in 0.1 s" in error.message
 
 
+NUMBERED = f"""{FRAMES}
+place, number = sys.argv[1], 0
+with open(place, "a") as file:
+    file.write("x")
+while asked := question():
+    number += 1
+    print("noise of", asked["name"], file=sys.stderr, flush=True)
+    if asked["name"] == "dies":
+        os.kill(os.getpid(), 11)
+    if asked["name"] == "hangs":
+        time.sleep(600)
+    if asked["name"] == "leaves":
+        tell()
+        os._exit(3)
+    tell()
+"""
+
+
+def answers_of(names, place, **fields):
+    """What becomes of models of these names, and how many probes were started for them."""
+    specs = [replace(make_spec(**fields), name=name) for name in names]
+    specs = [
+        replace(spec, limits=Limits(startup_deadline=2.0 if spec.name == "hangs" else 60.0)) for spec in specs
+    ]
+    script = NUMBERED.replace("sys.argv[1]", repr(str(place)))
+    return asyncio.run(asked_in_turn(script, specs)), len(place.read_text())
+
+
+def test_one_probe_answers_for_many_models(tmp_path):
+    answers, started = answers_of([f"m{at}" for at in range(20)], tmp_path / "started")
+    assert answers == [FACTS] * 20
+    assert started == 1
+
+
+@pytest.mark.parametrize(
+    ("bad", "said", "started"), [("dies", "was killed by SIGSEGV", 4), ("hangs", "told nothing in 2 s", 2)]
+)
+def test_what_ends_or_holds_a_probe_fails_alone(tmp_path, bad, said, started):
+    names = [*(f"m{at}" for at in range(5)), bad, *(f"n{at}" for at in range(5))]
+    answers, count = answers_of(names, tmp_path / "started")
+    assert [one for one in answers if one is not answers[5]] == [FACTS] * 10
+    assert said in answers[5].message
+    assert f"for model '{bad}'" in answers[5].message
+    assert count <= started
+
+
+def test_of_a_probe_that_another_model_has_ended_nobody_else_is_blamed(tmp_path):
+    answers, started = answers_of(["m", "leaves", "n"], tmp_path / "started")
+    assert answers == [FACTS] * 3
+    assert started == 2
+
+
+def test_what_runs_code_of_a_model_answers_for_no_other(tmp_path):
+    answers, started = answers_of(["m", "n", "o"], tmp_path / "started", handler=Handler())
+    assert answers == [FACTS] * 3
+    assert started == 3
+
+
+class FolderCode(Engine):
+    """An engine that runs code of the folder of one model."""
+
+    def runs_folder_code(self, spec):
+        return spec.name == "own"
+
+
+def test_an_engine_says_which_models_run_code_of_their_folders(tmp_path):
+    script, place = NUMBERED, tmp_path / "started"
+    command = (sys.executable, "-S", "-c", script, str(place))
+
+    async def run():
+        asking = ModelInspector(command, find_engine=lambda spec: FolderCode(FACTS))
+        for name in ("m", "own", "n"):
+            assert await asking.facts(replace(make_spec(), name=name)) == FACTS
+        await asking.close()
+
+    asyncio.run(run())
+    assert len(place.read_text()) == 2
+
+
 class Pipe:
     """Stands for the end of a pipe, with all that has come by it."""
 
@@ -128,6 +237,12 @@ class Pipe:
 
     async def read(self, most):
         piece, self.data = self.data[:most], self.data[most:]
+        return piece
+
+    async def readexactly(self, size):
+        piece = await self.read(size)
+        if len(piece) < size:
+            raise asyncio.IncompleteReadError(piece, size)
         return piece
 
     def write(self, data):
@@ -155,7 +270,11 @@ class Process:
 @pytest.mark.parametrize(
     ("process", "code", "said"),
     [
-        (Process(0, msgspec.json.encode(InspectionRefused(Code.UNSUPPORTED, "no"))), Code.UNSUPPORTED, "no"),
+        (
+            Process(0, framed(msgspec.json.encode(InspectionRefused(Code.UNSUPPORTED, "no")))),
+            Code.UNSUPPORTED,
+            "no",
+        ),
         (Process(3, noise=b"\xff"), Code.LOAD_FAILED, "ended with status 3"),
         (Process(-9), Code.LOAD_FAILED, "was killed by SIGKILL"),
         (Process(-40), Code.LOAD_FAILED, "was killed by signal 40"),
@@ -173,13 +292,12 @@ def test_every_end_of_a_child_is_told(monkeypatch, process, code, said):
     assert said in error.message
 
 
-NOISY = f"""
-import sys
+NOISY = f"""{FRAMES}
 for i in range(40_000):
     print("line", i, "x" * 1000, file=sys.stderr)
 sys.stderr.flush()
-sys.stdin.read()
-sys.stdout.write({REPLY!r})
+question()
+tell()
 """
 
 
@@ -200,7 +318,7 @@ def test_what_a_probe_prints_takes_no_memory_and_a_hundred_lines_of_the_log(capl
 
 def test_an_answer_that_is_too_long_is_none(monkeypatch):
     async def start(*command, **pipes):
-        return Process(0, bytes(2**20 + 1))
+        return Process(0, framed(bytes(2**20 + 1)))
 
     monkeypatch.setattr(inspector, "MOST_REPLY", 2**20)
     monkeypatch.setattr(asyncio, "create_subprocess_exec", start)

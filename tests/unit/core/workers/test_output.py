@@ -68,6 +68,20 @@ def test_lines_are_logged_whole_and_under_their_name(scene, caplog):
     assert {record.levelno for record in caplog.records} == {logging.WARNING}
 
 
+def test_a_progress_bar_is_its_last_state(scene):
+    def play(pipe):
+        for share in range(101):
+            pipe.say(b"\rloading: %3d%%|#  | %d/100" % (share, share))
+        assert pipe.output.pending_bytes < 100
+        pipe.say(b"\nready\n1%\r2%\r")
+        pipe.say(b"3%\r\n")
+        pipe.say(b"words\rother words\n")
+
+    bar = "m_0 stderr: loading: 100%|#  | 100/100"
+    said = [bar, "m_0 stderr: ready", "m_0 stderr: 3%", "m_0 stderr: words\rother words"]
+    assert scene(play) == said
+
+
 def test_a_flood_is_counted(scene):
     def play(pipe):
         pipe.say(b"".join(b"%d\n" % number for number in range(1000)))

@@ -4,15 +4,15 @@ Every value is shown with where it stands; what a server would only log is a fin
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from trivium import app
 from trivium.app import Catalogue
 from trivium.commands.command_line import read_properties
 from trivium.config.options import ServerConfig
 from trivium.devices import count_gpus
+from trivium.examination import Examination
 from trivium.servers.torchserve.archive.repository import TorchServeFormat
 from trivium.servers.torchserve.command.command import no_pair
 from trivium.servers.torchserve.command.properties_table import CONFIG
@@ -87,18 +87,16 @@ def _fault(file: Path, text: str) -> Finding:
 
 async def examine_startup(
     checked: CheckedProperties, config: ServerConfig
-) -> tuple[list[ModelSpec], list[InvalidModel]]:
-    """Read the models that a server would start with, without serving them."""
+) -> AsyncIterator[ModelSpec | InvalidModel]:
+    """Read the models that a server would start with, without serving them; each is given as soon as it is known."""
     assert checked.settings is not None, "its file has no fault"
     catalogue = checked.settings.catalogue
-    formats = checked.formats(catalogue.formats)
-    unclaimed = []
-    async with app.build(catalogue, config, formats=formats) as server:
+    async with Examination(catalogue, config, checked.formats(catalogue.formats)) as examination:
         for model in checked.settings.startup.models:
             try:
-                model.add_to(server)
+                model.add_to(examination)
             except ServeError as error:
                 place = model.path or Path(model.item)
-                unclaimed.append(InvalidModel(model.item, place, (_fault(place, error.message),)))
-        specs, unreadable = await server.examine()
-    return specs, unclaimed + unreadable
+                yield InvalidModel(model.item, place, (_fault(place, error.message),))
+        async for one in examination.models():
+            yield one

@@ -135,7 +135,7 @@ def exposure(settings: TorchServeSettings) -> str:
     if settings.may_register:
         may = "run any code on this machine, by registering a model"
     return (
-        f"THE TOKEN CHECK IS OFF, AND {wide.partition(' ')[2]} IS REACHED FROM OTHER MACHINES: whoever reaches it can "
+        f"The token check is off, and {wide.partition(' ')[2]} is reached from other machines: whoever reaches it can "
         f"{may}. Leave out {_switched_off(settings.sources)}, or listen on 127.0.0.1 alone."
     )
 

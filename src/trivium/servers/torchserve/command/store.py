@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from trivium.codecs.path_segments import decoded
 from trivium.core.server import Server
+from trivium.examination import Examination
 from trivium.fetchers.policy import read_places
 from trivium.servers.torchserve.words.allowed_urls import AllowedUrls
 from trivium.servers.torchserve.words.start_models import (
@@ -36,8 +37,8 @@ class StartupItem:
     path: Path | None
     source: ModelSource
 
-    def add_to(self, server: Server) -> None:
-        """Have a server serve it. Raises NOT_FOUND, as `Server.add`."""
+    def add_to(self, server: Server | Examination) -> None:
+        """Have a server serve it, or a check read it. Raises NOT_FOUND, as `Server.add`."""
         if self.path is None:
             server.add(self.source)
         else:

@@ -97,9 +97,9 @@ def test_the_models_that_it_names_are_read_under_it(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "model uno, version 1.0" in done.output
     lines = {line.split()[0]: line for line in done.output.splitlines() if line.strip()}
-    assert "config.properties:1 (models)" in lines["batching.max_rows"]
-    assert "config.properties:2 (job_queue_size)" in lines["limits.queue_items"]
-    done = CliRunner(env=WIDE).invoke(command, ["--ts-config", str(file), str(tmp_path / "store")])
+    assert lines["models"].endswith("config.properties:1")
+    assert lines["job_queue_size"].split() == ["job_queue_size", "7", "config.properties:2"]
+    done = CliRunner(env=WIDE).invoke(command, ["--all", "--ts-config", str(file), str(tmp_path / "store")])
     assert "config.properties:2 (job_queue_size)" in done.output
 
 
@@ -116,7 +116,7 @@ def test_a_model_that_cannot_be_had_is_a_fault_here(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("enable_grpc_ssl=true", "needs private_key_file and certificate_file"),
-        ("inference_address=http://0.0.0.0:1\ndisable_token_authorization=true", "THE TOKEN CHECK IS OFF"),
+        ("inference_address=http://0.0.0.0:1\ndisable_token_authorization=true", "The token check is off"),
     ],
 )
 def test_what_a_server_would_say_at_its_start_is_said(tmp_path: Path, text: str, words: str) -> None:

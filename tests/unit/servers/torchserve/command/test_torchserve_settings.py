@@ -154,7 +154,7 @@ def test_who_is_reached_by_others_without_a_key_is_told_loudly_with_the_line_tha
     metrics = "metrics_address=http://0.0.0.0:8082\ndisable_token_authorization=true"
     assert exposure(settled(metrics, tmp_path)) == ""
     loud = exposure(settled(wide + "disable_token_authorization=true", tmp_path))
-    assert "0.0.0.0 IS REACHED" in loud
+    assert "0.0.0.0 is reached" in loud
     assert "Leave out disable_token_authorization (config.properties)" in loud
     assert "run any code" not in loud
     loud = exposure(

@@ -1,0 +1,105 @@
+"""Reads models as a server would, and asks engines about them, without a server: what `trivium check` does.
+
+Knows no engine, format or server by name, and imports no front end: a check is a short program.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from trivium.config.core_config import core_config
+from trivium.config.options import ServerConfig
+from trivium.core.models.completion import SpecCompletion
+from trivium.core.models.inspector import ModelInspector
+from trivium.core.models.repository import Repository
+from trivium.devices import count_gpus
+from trivium.fetchers.gate import gate
+from trivium.guard import ServerGuard
+from trivium.types.errors import Code, ServeError
+from trivium.types.interfaces import NO_OBSERVER, Engine, Fetcher, FindEngine, Format, TranslatorKind
+from trivium.types.sources import ModelSource, Place
+from trivium.types.spec import InvalidModel, ModelSpec
+from trivium.types.spoken import spoken
+from trivium.types.tracing import TraceSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelCatalogue:
+    """Holds all that models are read and run by. Tables have the names by which their rows are asked for."""
+
+    engines: Mapping[str, Engine]
+    find_engine: FindEngine
+    """Finds the engine that runs a model, with its translator around it."""
+
+    formats: Sequence[Format]
+    translators: Mapping[str, TranslatorKind]
+    fetchers: Sequence[Fetcher]
+    probe: Sequence[str]
+    """The command that asks engines about models, in a process of its own."""
+
+
+def check_engines(engines: Mapping[str, Engine], parameters: Iterable[str]) -> None:
+    """Refuse a parameter of an engine that there is not: it would be ignored in silence."""
+    for name in parameters:
+        engine = name.partition(".")[0]
+        if engine not in engines:
+            raise ServeError(
+                Code.INVALID,
+                spoken(
+                    f"--engine-parameters: there is no engine '{engine}' ({name}); there are "
+                    f"{', '.join(sorted(engines))}."
+                ),
+            )
+
+
+class Examination:
+    """Examines the paths that it is given, once. Made on the loop, and used as `async with`."""
+
+    def __init__(
+        self, catalogue: ModelCatalogue, config: ServerConfig, formats: Sequence[Format] | None = None
+    ) -> None:
+        """`formats` go in place of the catalogue's. Raises INVALID for options that cannot be used."""
+        settings = core_config(config, "", count_gpus(), TraceSettings(), ())
+        check_engines(catalogue.engines, settings.defaults.engine_parameters)
+        models = config.models
+        fetch = gate(catalogue.fetchers, models.fetch_from, models.fetch_bytes, models.fetch_seconds)
+        self._guard = ServerGuard()
+        settings = settings.in_folder(self._guard.scratch)
+        self._threads = ThreadPoolExecutor(settings.loads_at_once, thread_name_prefix="trivium-open")
+        formats = catalogue.formats if formats is None else formats
+        self._repository = Repository(formats, settings, self._threads, fetch)
+        self._inspector = ModelInspector(catalogue.probe, self._guard, catalogue.find_engine)
+        self._completion = SpecCompletion(
+            catalogue.find_engine,
+            self._inspector.facts,
+            self._threads,
+            settings.loads_at_once,
+            NO_OBSERVER.opening,
+        )
+
+    async def __aenter__(self) -> "Examination":
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        self._repository.close()
+        await self._inspector.close()
+        await asyncio.to_thread(self._guard.close)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def add(self, place: Place, form: Format | None = None, asked: ModelSource | None = None) -> None:
+        """Take a path, or a source to fetch; see `Server.add`. Raises NOT_FOUND."""
+        if isinstance(place, ModelSource):
+            self._repository.add_remote(place)
+        else:
+            self._repository.add(place, form, asked)
+
+    async def models(self) -> AsyncIterator[ModelSpec | InvalidModel]:
+        """Give each model, as it would run or with what keeps it from that, as soon as it is known."""
+        for unfetched in await self._repository.fetch_all():
+            yield unfetched
+        found, broken = await self._repository.read()
+        for unreadable in broken:
+            yield unreadable
+        async for one in self._completion.examined(found):
+            yield one

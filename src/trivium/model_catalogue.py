@@ -1,0 +1,144 @@
+"""The one list of what reads, completes and runs models: engines, formats, translators and fetchers.
+
+Adding one is a file in its folder and a row here. A row is imported when it is first asked for: a program that asks an
+engine about a model, or hosts one, needs no other, and `trivium check` no server.
+"""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
+from typing import TYPE_CHECKING
+
+from trivium.examination import ModelCatalogue
+from trivium.fetchers.gate import file_gate
+from trivium.fetchers.http import FETCHER as WEB
+from trivium.fetchers.s3 import FETCHER as S3
+from trivium.formats.bare import FORMAT as BARE
+from trivium.machine.python_commands import own_module
+from trivium.types.interfaces import Engine, Fetcher, FindEngine, Format, TranslatorKind
+from trivium.types.lazy_tables import LazyList, LazyTable, LazyWhole
+from trivium.types.payload import PayloadKind
+from trivium.types.spec import ModelSpec
+
+if TYPE_CHECKING:
+    from trivium.engines.python import PythonEngine
+
+_TENSORS = frozenset({PayloadKind.TENSORS})
+_BOTH = _TENSORS | {PayloadKind.RAW}
+
+
+def _onnx() -> Engine:
+    from trivium.engines.onnx.engine import ENGINE
+
+    return ENGINE
+
+
+def _torch() -> Engine:
+    from trivium.engines.torch.engine import ENGINE
+
+    return ENGINE
+
+
+def _hf() -> Engine:
+    from trivium.engines.hf.engine import ENGINE
+
+    return ENGINE
+
+
+def _identity() -> Engine:
+    from trivium.engines.identity import ENGINE
+
+    return ENGINE
+
+
+def _djl_python() -> Engine:
+    from trivium.servers.djl.words.metric_lines import read_metric
+
+    return _python()("djl", _BOTH | {PayloadKind.LISTED}, read_metric=read_metric)
+
+
+def _torchserve_python() -> Engine:
+    return _python()("torchserve", _BOTH)
+
+
+def _triton_python() -> Engine:
+    from trivium.servers.triton.words.call_texts import translate_error
+
+    return _python()("triton", _TENSORS, words=translate_error)
+
+
+@cache
+def _python() -> "partial[PythonEngine]":
+    from trivium.engines.python import PythonEngine
+    from trivium.environments.store import EnvironmentStore
+
+    return partial(PythonEngine, interpreter=sys.executable, environment=os.environ, store=EnvironmentStore())
+
+
+def _triton() -> Format:
+    from trivium.servers.triton.repository.repository import FORMAT
+
+    return FORMAT
+
+
+def _torchserve() -> Format:
+    from trivium.servers.torchserve.archive.repository import made
+
+    return made(os.environ)
+
+
+def _hugging_face() -> Format:
+    from trivium.formats.huggingface.repository import FORMAT
+
+    return FORMAT
+
+
+def _djl() -> Format:
+    from trivium.servers.djl.folder.repository import made
+
+    return made(os.environ)
+
+
+def _translators() -> Mapping[str, TranslatorKind]:
+    from trivium.translators.kinds import kinds
+
+    return kinds(file_gate(_FETCHERS, seconds=30.0))
+
+
+def _find_engine(spec: ModelSpec) -> Engine:
+    return _finder()(spec)
+
+
+@cache
+def _finder() -> FindEngine:
+    from trivium.translators.engine import engine_finder
+
+    return engine_finder(_ENGINES, _TRANSLATORS)
+
+
+_FETCHERS: Sequence[Fetcher] = (
+    WEB,
+    S3,
+)
+_ENGINES = LazyTable(
+    {
+        "onnx": _onnx,
+        "torch": _torch,
+        "hf": _hf,
+        "identity": _identity,
+        "python-djl": _djl_python,
+        "python-torchserve": _torchserve_python,
+        "python-triton": _triton_python,
+    }
+)
+_TRANSLATORS = LazyWhole(_translators)
+
+MODELS = ModelCatalogue(
+    engines=_ENGINES,
+    find_engine=_find_engine,
+    formats=LazyList(lambda: BARE, _triton, _torchserve, _hugging_face, _djl),
+    translators=_TRANSLATORS,
+    fetchers=_FETCHERS,
+    probe=own_module("trivium.cli.probe"),
+)

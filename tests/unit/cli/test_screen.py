@@ -1,0 +1,73 @@
+"""The screen of a server once it has loaded: a table where it fits, else a block for each model."""
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from rich.text import Text
+
+from trivium.cli.screen import models_screen
+from trivium.types.datatype import DataType
+from trivium.types.operations import Listing, VersionStatus
+from trivium.types.spec import Batching, ModelSpec, TensorSpec
+from trivium.types.state import VersionState
+
+LONG = "a-name-of-a-model-that-takes-more-room-than-there-is"
+SPECS = [
+    ModelSpec(
+        name,
+        "3",
+        Path("/m"),
+        "onnx",
+        "model.onnx",
+        inputs=(
+            TensorSpec("x", DataType.FP32, (-1, 3, 224, 224)),
+            TensorSpec("mask", DataType.BOOL, (7,), optional=True),
+        ),
+        outputs=(TensorSpec("y", DataType.FP32, (10,)),),
+        batching=Batching(batch_axis=True),
+    )
+    for name in ("digits", LONG)
+]
+
+
+def shown(width: int, specs: list[ModelSpec]) -> str:
+    rows = [VersionStatus(spec.name, spec.version, VersionState.READY, "") for spec in specs]
+    rows.append(VersionStatus("bad", "1", VersionState.FAILED, "it is damaged"))
+    console = Console(file=io.StringIO(), width=width)
+    for line in models_screen(Listing(tuple(rows)), specs, console):
+        console.print(line, markup=False, soft_wrap=isinstance(line, Text))
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 100, 120, 200])
+def test_no_name_and_no_shape_is_broken(width: int) -> None:
+    lines = shown(width, SPECS).splitlines()
+    for words in (
+        LONG,
+        "digits",
+        "x FP32[rows,-1,3,224,224]",
+        "mask BOOL[rows,7]",
+        "y FP32[rows,10]",
+        "failed",
+    ):
+        assert any(words in line for line in lines), (words, lines)
+
+
+def test_a_table_where_it_fits() -> None:
+    assert "┃ model" in shown(100, SPECS[:1])
+    assert "┃ model" in shown(150, SPECS)
+    assert "┃ model" not in shown(80, SPECS)
+
+
+def test_else_a_block_for_each_model() -> None:
+    assert shown(40, SPECS[:1]).splitlines() == [
+        "digits version 3: ready",
+        "  engine  onnx",
+        "  input   x FP32[rows,-1,3,224,224]",
+        "  input   mask BOOL[rows,7]",
+        "  output  y FP32[rows,10]",
+        "bad version 1: failed",
+    ]
