@@ -120,6 +120,9 @@ def _check_torchserve(
     print_file(console, file, checked.findings)
     print_values(console, ("property", "value", "from where"), checked.values)
     is_servable = checked.is_servable
+    if checked.settings is not None:
+        installs = checked.settings.loaded.config.models.install_packages
+        models = replace(models, install_packages=installs)
     if checked.settings is not None and checked.settings.startup.models:
         places = checked.settings.loaded.config.models.fetch_from
         config = ServerConfig(models=replace(models, fetch_from=models.fetch_from or places))

@@ -1,6 +1,7 @@
 """Prepares a load of a model that asks for an environment of its own: makes it, and has the handler run in it.
 
-Implements `Preparation`. Packages that cannot be installed do not fail a load: a handler that needs them does.
+Implements `Preparation`. Packages that cannot be installed fail the load of a handler that says so; that of any other
+goes on, and fails where the handler does.
 """
 
 import logging
@@ -67,6 +68,8 @@ class EnvironmentPreparation:
                     raise ServeError(Code.LOAD_FAILED, text) from error
                 return Prepared(self._spec, f"{text} It runs in that of {self._recipe.python}.")
             made = self._lease.made
+            if made.warning and self._recipe.wish.needs_packages:
+                raise ServeError(Code.LOAD_FAILED, f"Model '{self._spec.name}' is not loaded. {made.warning}")
             own = inside(made.place, self._environment.get("PATH", ""))
             handler = replace(
                 self._handler, python=str(made.python), environment={**self._handler.environment, **own}
