@@ -213,7 +213,8 @@ def _warmup_input(text: ConfigText, block: str) -> Iterator[Finding]:
             f"{block}.value.data_type", found, f"{expected}, as the input has", f"Write {expected}."
         )
     most = text.config.max_batch_size
-    shape = [*([rows] if rows else []), *data.dims]
+    has_rows = bool(most and rows) or rows > 1  # without batches batch_size is 1, and no dimension
+    shape = [*([rows] if has_rows else []), *data.dims]
     wanted = [*([-1] if most else []), *tensor.dims]
     if data.dims and not fits(shape, wanted):
         found = f"the shape {shape} (batch_size {rows}, then dims)"
