@@ -7,6 +7,7 @@ it speaks of are made here, so that nothing but the configuration is asked about
 import asyncio
 import json
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +15,12 @@ from typing import Any
 
 import onnx
 import torch
+import yaml
 from onnx import helper
 
 from trivium.catalogue import CATALOGUE
 from trivium.core.server import CoreServices, Server
+from trivium.fetchers.gate import gate
 from trivium.types.core_config import CoreConfig
 from trivium.types.interfaces import Format
 from trivium.types.spec import Defaults, InvalidModel, ModelFacts, ModelSpec
@@ -83,7 +86,8 @@ def examined(
 
     async def check() -> tuple[list[ModelSpec], list[InvalidModel]]:
         config = CoreConfig(defaults=fallback)
-        async with Server(formats, CATALOGUE.find_engine, CoreServices(facts), config) as server:
+        services = CoreServices(facts, fetch=gate(CATALOGUE.fetchers, "", 2**20, 1.0))
+        async with Server(formats, CATALOGUE.find_engine, services, config) as server:
             server.add(place)
             return await server.examine()
 
@@ -99,6 +103,51 @@ def triton_repository(place: Path, models: Mapping[str, Mapping[str, Any]]) -> P
             _MAKE.get(Path(file).suffix, _text)(folder / file, made_of)
         (folder / "config.pbtxt").write_text("\n".join(model["fields"]) + "\n")
     return place
+
+
+def written(text: str, place: Path) -> str:
+    """A value with the places of the test in it."""
+    return text.replace("{place}", str(place)).replace("{weights}", str(place / "weights"))
+
+
+def properties(file: Path, values: Mapping[str, str], place: Path) -> Path:
+    """A file of Java's properties, a line for each."""
+    lines = (f"{key}={written(value, place)}".replace("\n", "\\\n") for key, value in values.items())
+    file.write_text("\n".join(lines) + "\n")
+    return file
+
+
+def archive(place: Path, name: str, version: str, document: object = None) -> Path:
+    """A model of TorchServe's, as a folder, with this model-config.yaml."""
+    (place / "MAR-INF").mkdir(parents=True)
+    model = {"modelName": name, "modelVersion": version, "handler": "handler.py"}
+    if document is not None:
+        model["configFile"] = "model-config.yaml"
+        (place / "model-config.yaml").write_text(yaml.safe_dump(document, sort_keys=False))
+    (place / "MAR-INF" / "MANIFEST.json").write_text(json.dumps({"runtime": "python", "model": model}))
+    (place / "handler.py").write_text("def handle(data, context):\n    return data\n")
+    return place
+
+
+def djl_folder(place: Path, values: Mapping[str, str], behind: str, weights: Path) -> Path:
+    """A model folder of DJL Serving's with this serving.properties, and what it speaks of: `weights`, beside it or in
+    it, a `handler`, or a `module` of TorchScript.
+    """
+    folder = place / "models" / "m"
+    folder.mkdir(parents=True)
+    if behind == "weights":
+        shutil.copytree(weights, folder, dirs_exist_ok=True)
+    elif behind == "handler":
+        (folder / values.get("option.entryPoint", "model.py")).write_text(_DJL_HANDLER)
+    elif behind == "module":
+        _torch(folder / f"{values.get('option.modelName', 'm')}.pt", 1)
+    if "{weights}" in values.values():
+        (place / "weights").symlink_to(weights)
+    properties(folder / "serving.properties", values, place)
+    return folder
+
+
+_DJL_HANDLER = "def handle(inputs):\n    return None\n"
 
 
 def _onnx(file: Path, made_of: Mapping[str, Any]) -> None:

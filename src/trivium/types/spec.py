@@ -257,8 +257,8 @@ class OwnEnvironment:
     wheels: str = ""
     is_offline: bool = False
     is_private: bool = False
-    needs_packages: bool = False
     parent: Path | None = None
+    needs_packages: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,11 @@ _ROWS = (
             how=f"no property of a server: write {key} into a model-config.yaml, or default_workers_per_model here",
             variable=NEVER,
         )
-        for name, key in (("min_workers", "minWorkers"), ("max_workers", "maxWorkers"))
+        for name, key in (
+            ("min_workers", "minWorkers"),
+            ("max_workers", "maxWorkers"),
+            ("NUM_WORKERS", "minWorkers"),
+        )
     ),
     Setting("job_queue_size", Whole(least=1), "100"),
     Setting("default_response_timeout", Whole(least=1), "120"),
