@@ -74,8 +74,8 @@ def test_facts_survive_the_way_and_the_engine_sees_the_spec():
             FACTS,
             "torch",
             Code.UNSUPPORTED,
-            "Model 'm' wants engine 'torch' (as read); this server has: e. Convert it to a form that one of them runs, or "
-            "write it as a handler in Python.",
+            "Model 'm' wants engine 'torch' (as read); this server has: e. Convert it to a form that one of them "
+            "runs, or write it as a handler in Python.",
         ),
     ],
 )
