@@ -18,6 +18,8 @@ from trivium.environments.store import (
     EnvironmentStore,
     scratch_folder,
 )
+from trivium.types import reasons
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import ProcessGuard
 from trivium.types.running import Prepared
@@ -69,7 +71,12 @@ class EnvironmentPreparation:
                 return Prepared(self._spec, f"{text} It runs in that of {self._recipe.python}.")
             made = self._lease.made
             if made.warning and self._recipe.wish.needs_packages:
-                raise ServeError(Code.LOAD_FAILED, f"Model '{self._spec.name}' is not loaded. {made.warning}")
+                facts = {"model": self._spec.name, "version": self._spec.version}
+                raise ServeError(
+                    Code.LOAD_FAILED,
+                    f"Model '{self._spec.name}' is not loaded. {made.warning}",
+                    info=ErrorInfo.of(reasons.NO_PACKAGES, **facts),
+                )
             own = inside(made.place, self._environment.get("PATH", ""))
             handler = replace(
                 self._handler, python=str(made.python), environment={**self._handler.environment, **own}

@@ -13,7 +13,7 @@ from trivium.machine.python_commands import isolated_module
 
 _TORCH = re.compile(r"^\s*torch", re.MULTILINE | re.IGNORECASE)
 _ADDED = re.compile(r"^\+ (\S+?)(?:==| @ |$)")
-_OURS = re.compile(r":env:\.user=")
+_OURS = re.compile(r":env:\.(user|config[-_]file)=")
 """What `environments.recipe.variables` sets for pip."""
 
 
