@@ -18,7 +18,7 @@ _OURS = re.compile(r":env:\.(user|config[-_]file)=")
 
 
 def may_use_uv(recipe: EnvironmentRecipe, requirements: str) -> bool:
-    """Tell whether uv is worth a question: not for torch, of which pip finds the build that lies below."""
+    """Tell whether uv is worth a question: not for torch, since pip finds the build that lies below."""
     wish = recipe.wish
     return not (wish.wheels or wish.is_offline or _TORCH.search(requirements))
 
