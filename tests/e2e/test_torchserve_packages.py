@@ -127,7 +127,7 @@ def test_a_model_whose_packages_cannot_be_had_is_refused_and_its_neighbours_serv
         assert answer["type"] == "ModelException"
         assert answer["message"] == "Custom pip package installation failed for model lost"
         until(lambda: "No matching distribution found for tiny-stamp==9.9" in server.said(), server.said)
-        assert "Model 'lost' is not loaded" in server.said()
+        until(lambda: "Model 'lost' is not loaded" in server.said(), server.said)
         assert asked(server, "near")[0] == "1.0"
         until(lambda: len(environments(folder)) == 1, server.said)
 
