@@ -17,9 +17,12 @@ from trivium.codecs.error_table import HTTP_STATUS
 from trivium.codecs.payload_table import READERS, WRITERS
 from trivium.profiles import HTTP
 from trivium.servers.djl.command.keys import CONFIG as DJL_CONFIG
+from trivium.servers.djl.words.engines import ENGINES as DJL_ENGINES
+from trivium.servers.djl.words.engines import LANGUAGE_MODEL as DJL_LANGUAGE_MODEL
 from trivium.servers.djl.words.keys import EVERY
 from trivium.servers.djl.words.language_model_keys import LANGUAGE_MODEL
 from trivium.servers.torchserve.command.properties_table import CONFIG as TORCHSERVE_CONFIG
+from trivium.servers.torchserve.words.keys import ROWS as MODEL_CONFIG
 from trivium.servers.triton.command.flag_table import FLAGS
 from trivium.servers.triton.command.flags import PRESENCE
 from trivium.servers.triton.words.keys import ROWS
@@ -189,6 +192,72 @@ def djl_python_differences() -> str:
     return "\n".join(lines)
 
 
+# What people have: the files of the originals' public repositories, as `tests/contract/test_corpora.py` reads them.
+CORPORA = DOCS.parent / "tests" / "fixtures" / "corpora"
+WHOSE = {
+    "config.pbtxt": "Triton's, repositories of one model or several",
+    "torchserve.config.properties": "TorchServe's and KServe's",
+    "model-config.yaml": "TorchServe's",
+    "djl.config.properties": "DJL Serving's",
+    "serving.properties": "DJL Serving's, of its tests, its manual and its demos",
+    "workflow.json": "DJL Serving's",
+}
+_FIELD = re.compile(r"([a-z][a-z0-9_]*)(?=: | ?[{[])")
+
+
+def _corpus(name: str) -> list[Mapping[str, object]]:
+    return [json.loads(line) for line in (CORPORA / f"{name}.jsonl").read_text().splitlines()]
+
+
+def corpora_counts() -> str:
+    """How many files of each kind there are, and how many are served."""
+    lines = ["| file | whose | seen | served |", "|---|---|---|---|"]
+    for name, whose in WHOSE.items():
+        entries = _corpus(name)
+        served = sum("refused" not in entry for entry in entries)
+        file = name.removeprefix("djl.").removeprefix("torchserve.")
+        lines.append(f"| `{file}` | {whose} | {len(entries)} | {served} |")
+    return "\n".join(lines)
+
+
+def _words(row: Setting | None) -> str:
+    return "" if row is None else f"{row.support.value}{f': {row.how}' if row.how else ''}"
+
+
+def _djl_words(key: str) -> str:
+    """What becomes of a line of serving.properties, by engine where it differs."""
+    said: dict[str, list[str]] = {}
+    for engine in (*DJL_ENGINES, DJL_LANGUAGE_MODEL):
+        if key in engine.keys:
+            said.setdefault(_words(engine.keys[key]), []).append(engine.name)
+    if len(said) == 1:
+        return next(iter(said))
+    return "; ".join(f"{', '.join(names)}: {words}" for words, names in said.items())
+
+
+def _pbtxt_words(name: str) -> str:
+    rows = dict.fromkeys(_words(row) for key, row in ROWS.items() if key.rpartition(".")[2] == name)
+    return "; ".join(rows)
+
+
+def corpora_keys(name: str, otherwise: str, words: Callable[[str], str]) -> str:
+    """Every key of the files of one kind, in how many of them it stands, and what becomes of it."""
+    counts: dict[str, int] = {}
+    for entry in _corpus(name):
+        found = entry.get("properties") or entry.get("document") or ()
+        if models := entry.get("models"):
+            fields = " ".join(field for model in models.values() for field in model["fields"])
+            found = _FIELD.findall(re.sub(r'"(?:[^"\\\\]|\\\\.)*"', '""', fields))
+        for key in dict.fromkeys(found):
+            counts[key] = counts.get(key, 0) + 1
+    grouped: dict[str, list[str]] = {}
+    for key, count in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])):
+        grouped.setdefault(words(key) or otherwise, []).append(f"`{key}` ({count})")
+    lines = ["| what becomes of it | keys, and in how many files |", "|---|---|"]
+    order = sorted(grouped, key=lambda said: (said.split(":")[0] not in ("yes", "partly", "passed on"), said))
+    return "\n".join([*lines, *(f"| {said} | {', '.join(grouped[said])} |" for said in order)])
+
+
 def matrix(content: str) -> str:
     """Every format through every protocol, as the suite that asks them expects it."""
     table = runpy.run_path(str(DOCS.parent / "tests/e2e/matrix.py"))
@@ -269,6 +338,24 @@ PARTS: dict[str, Callable[[], str]] = {
     "djl_python differences": djl_python_differences,
     "matrix, picture": lambda: matrix("picture"),
     "matrix, tensor": lambda: matrix("tensor"),
+    "corpora": corpora_counts,
+    "corpora, config.pbtxt": lambda: corpora_keys(
+        "config.pbtxt", "an entry of a map, or wrong", _pbtxt_words
+    ),
+    "corpora, TorchServe properties": lambda: corpora_keys(
+        "torchserve.config.properties",
+        "reported: no property of TorchServe's",
+        lambda key: _words(TORCHSERVE_CONFIG.find(key)),
+    ),
+    "corpora, model-config.yaml": lambda: corpora_keys(
+        "model-config.yaml", "passed on: the handler's own", lambda key: _words(MODEL_CONFIG.get(key))
+    ),
+    "corpora, DJL properties": lambda: corpora_keys(
+        "djl.config.properties", "reported: no key of DJL's", lambda key: _words(DJL_CONFIG.find(key))
+    ),
+    "corpora, serving.properties": lambda: corpora_keys(
+        "serving.properties", "passed on to a handler; reported for models without one", _djl_words
+    ),
     "payload readers": payload_readers,
     "payload writers": payload_writers,
 }

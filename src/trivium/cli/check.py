@@ -154,6 +154,9 @@ class _Check:
         print_file(self._console, file, checked.findings)
         print_values(self._console, ("property", "value", "from where"), checked.values)
         self.is_servable = checked.is_servable
+        if checked.settings is not None:
+            installs = checked.settings.loaded.config.models.install_packages
+            self._models = replace(self._models, install_packages=installs)
         if checked.settings is not None and checked.settings.startup.models:
             places = checked.settings.loaded.config.models.fetch_from
             models = replace(self._models, fetch_from=self._models.fetch_from or places)

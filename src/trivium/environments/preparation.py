@@ -1,6 +1,7 @@
 """Prepares a load of a model that asks for an environment of its own: makes it, and has the handler run in it.
 
-Implements `Preparation`. Packages that cannot be installed do not fail a load: a handler that needs them does.
+Implements `Preparation`. Packages that cannot be installed fail the load of a handler that says so; that of any other
+goes on, and fails where the handler does.
 """
 
 import logging
@@ -17,6 +18,8 @@ from trivium.environments.store import (
     EnvironmentStore,
     scratch_folder,
 )
+from trivium.types import reasons
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import ProcessGuard
 from trivium.types.running import Prepared
@@ -67,6 +70,13 @@ class EnvironmentPreparation:
                     raise ServeError(Code.LOAD_FAILED, text) from error
                 return Prepared(self._spec, f"{text} It runs in that of {self._recipe.python}.")
             made = self._lease.made
+            if made.warning and self._recipe.wish.needs_packages:
+                facts = {"model": self._spec.name, "version": self._spec.version}
+                raise ServeError(
+                    Code.LOAD_FAILED,
+                    f"Model '{self._spec.name}' is not loaded. {made.warning}",
+                    info=ErrorInfo.of(reasons.NO_PACKAGES, **facts),
+                )
             own = inside(made.place, self._environment.get("PATH", ""))
             handler = replace(
                 self._handler, python=str(made.python), environment={**self._handler.environment, **own}

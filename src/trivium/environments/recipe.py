@@ -18,17 +18,20 @@ from trivium.files import open_file
 from trivium.machine.python_commands import isolated_module
 from trivium.types.spec import OwnEnvironment
 
-FOLDER_LINE, PIP_LINE = "packages-in:", "pip-is-there"
+FOLDER_LINE, PIP_LINE, NAMES_LINE = "packages-in:", "pip-is-there", "packages:"
 PROBE = f"""
-import importlib.util, site, sys
+import importlib.metadata, importlib.util, site, sys
 folders = site.getsitepackages() + ([site.getusersitepackages()] if site.ENABLE_USER_SITE else [])
 for folder in folders:
     if folder in sys.path:
         print("{FOLDER_LINE}" + folder)
 if importlib.util.find_spec("pip"):
     print("{PIP_LINE}")
+names = sorted(set(str(each.metadata["Name"]) for each in importlib.metadata.distributions()))
+for first in range(0, len(names), 50):
+    print("{NAMES_LINE}" + " ".join(names[first:first + 50]))
 """
-"""Program that prints where an interpreter has its packages, and whether pip is one of them."""
+"""Program that prints where an interpreter has its packages, which they are, and whether pip can be imported."""
 
 PTH = "zz_trivium_below.pth"
 """Name of the file that adds what lies below an environment; by it the file comes after all others."""
@@ -64,7 +67,7 @@ class EnvironmentRecipe:
         parts: list[object] = [os.path.abspath(self.python), wish.is_offline, str(wish.parent)]
         parts.append(str(self.directory.absolute()) if wish.is_private else "")
         if wish.requirements:
-            text = _text(self.directory / wish.requirements)
+            text = requirements_text(self.directory / wish.requirements)
             parts += [text, sorted(self.variables.items())]
             bundled = list(bundled_files(text, self.directory))
             parts.append(uuid.uuid4().hex if None in bundled else [_digest(file) for file in bundled if file])
@@ -123,7 +126,8 @@ def bundled_files(requirements: str, directory: Path) -> Iterator[Path | None]:
             yield None
 
 
-def _text(file: Path) -> str:
+def requirements_text(file: Path) -> str:
+    """Return what a file of requirements says. Raises OSError for one that cannot be read, or is too large."""
     with open_file(file) as opened:
         data = opened.read(MOST_TEXT + 1)
     if len(data) > MOST_TEXT:

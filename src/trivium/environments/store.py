@@ -13,8 +13,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from trivium.environments.commands import CommandEnd, run_command
-from trivium.environments.recipe import FOLDER_LINE, PIP_LINE, PROBE, PTH, EnvironmentRecipe, below, variables
+from trivium.environments import uv
+from trivium.environments.commands import MOST_LINES, CommandEnd, run_command
+from trivium.environments.recipe import (
+    FOLDER_LINE,
+    NAMES_LINE,
+    PIP_LINE,
+    PROBE,
+    PTH,
+    EnvironmentRecipe,
+    below,
+    requirements_text,
+    variables,
+)
 from trivium.machine.python_commands import program_text
 from trivium.scratch import make_scratch, sweep
 from trivium.types.interfaces import ProcessGuard
@@ -173,7 +184,7 @@ class _Build:
     def make(self) -> str:
         """Make it; returns the warning. Raises OSError and EnvironmentFailed."""
         self._temporary.mkdir()
-        folders, has_pip = self._probe()
+        folders, has_pip, known = self._probe()
         self._must(self._recipe.making(self._place, has_pip), "The environment could not be made")
         packages = next((self._place / "lib").glob("*/site-packages"), None)
         if packages is None:
@@ -182,7 +193,7 @@ class _Build:
                 "what cannot be looked into is not used. Name another interpreter."
             )
         (packages / PTH).write_text(below(folders))
-        warning = self._install() if self._recipe.wish.requirements else ""
+        warning = self._install(known) if self._recipe.wish.requirements else ""
         shutil.rmtree(self._temporary, ignore_errors=True)
         if warning:  # half of a package helps nobody, and may fill the disk
             shutil.rmtree(packages)
@@ -190,20 +201,24 @@ class _Build:
             (packages / PTH).write_text(below(folders))
         return warning
 
-    def _probe(self) -> tuple[list[str], bool]:
-        """Ask the interpreter below where its packages are, and whether it has pip."""
+    def _probe(self) -> tuple[list[str], bool, list[str]]:
+        """Ask the interpreter below where its packages are, whether it has pip, and which they are."""
         lines: list[str] = []
         end = self._run(program_text(self._recipe.python, PROBE), lines.append)
         if end.status or end.was_stopped:
             raise EnvironmentFailed(f"The interpreter {self._recipe.python} {end.how}.")
-        folders = [line.removeprefix(FOLDER_LINE) for line in lines if line.startswith(FOLDER_LINE)]
-        return folders, PIP_LINE in lines
+        folders, names = (
+            [line.removeprefix(mark) for line in lines if line.startswith(mark)]
+            for mark in (FOLDER_LINE, NAMES_LINE)
+        )
+        return folders, PIP_LINE in lines, " ".join(names).split()
 
-    def _install(self) -> str:
+    def _install(self, known: list[str]) -> str:
         requirements = self._recipe.directory / self._recipe.wish.requirements
         began = time.monotonic()
         self._services.say(f"installing {requirements} into an environment of the model's own")
-        end = self._run(self._recipe.installing(self._place / "bin" / "python"), self._services.say)
+        name, command = self._installer(known)
+        end = self._run(command, self._services.say)
         if not end.status and not end.was_stopped:
             return ""
         after = (
@@ -213,9 +228,27 @@ class _Build:
         )
         how = end.how.replace("was stopped", f"was stopped{after}", 1)
         return (
-            f"The packages of {requirements} could not be installed: pip {how}. Correct the file, or bundle the "
+            f"The packages of {requirements} could not be installed: {name} {how}. Correct the file, or bundle the "
             "packages as wheels."
         )
+
+    def _installer(self, known: list[str]) -> tuple[str, tuple[str, ...]]:
+        """Return who installs, and the command: uv, where that comes to the same and it is there, else pip."""
+        recipe, python = self._recipe, self._place / "bin" / "python"
+        by_pip = "pip", recipe.installing(python)
+        found = shutil.which("uv", path=self._variables.get("PATH"))
+        if not found or not uv.may_use_uv(
+            recipe, requirements_text(recipe.directory / recipe.wish.requirements)
+        ):
+            return by_pip
+        lines: list[str] = []
+        if self._run(uv.asking_pip(python), lines.append).status or uv.is_configured(lines):
+            return by_pip
+        lines.clear()
+        tried = self._run(uv.installing(found, python, recipe, "--dry-run"), lines.append)
+        if tried.status or len(lines) > MOST_LINES or uv.adds_what_is_below(lines, known):
+            return by_pip
+        return "uv", uv.installing(found, python, recipe)
 
     def _must(self, command: tuple[str, ...], what: str) -> None:
         end = self._run(command, self._services.say)

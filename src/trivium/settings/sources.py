@@ -13,6 +13,9 @@ from trivium.types.findings import Finding, Severity
 from trivium.types.sources import SourceSetting
 from trivium.types.spec import Origin
 
+_NEAR, _NEAR_OTHERS = 0.6, 0.8
+"""How near a name has to be to be meant; nearer, where what is near may be somebody else's."""
+
 COMMAND_LINE, ENVIRONMENT = "the command line", "the environment"
 
 
@@ -41,7 +44,7 @@ class SettingsTable:
 
     def unknown(self, name: str, origin: Origin) -> Finding:
         """Name a setting that there is not."""
-        meant = meant_by(name, self.rows)
+        meant = meant_by(name, self.rows, _NEAR_OTHERS if self.has_others else _NEAR)
         what, hint = f"{name} is no {self.noun}", f"Remove it; {self.page} lists all of them."
         if self.has_others and not meant:
             what = f"{what} of {self.owner}, and has no effect"

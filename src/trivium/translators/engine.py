@@ -78,7 +78,8 @@ def engine_finder(engines: Mapping[str, Engine], kinds: Mapping[str, TranslatorK
             raise ServeError(
                 Code.UNSUPPORTED,
                 f"Model '{spec.name}' wants engine '{spec.engine}' ({spec.origin.get('engine', 'as read')}); "
-                f"this server has: {', '.join(sorted(engines))}.",
+                f"this server has: {', '.join(sorted(engines))}. Convert it to a form that one of them runs, or "
+                "write it as a handler in Python.",
                 info=ErrorInfo.of(
                     reasons.NO_ENGINE, model=spec.name, version=spec.version, engine=spec.engine
                 ),

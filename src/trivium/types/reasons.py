@@ -56,6 +56,7 @@ KILLED: Final = "killed"  # model, killed; its process was, by a signal from out
 NO_MEMORY: Final = "no_memory"  # model, version
 INVALID_GRAPH: Final = "invalid_graph"  # no metadata; found before anything was loaded
 NO_ENGINE: Final = "no_engine"  # model, version, engine
+NO_PACKAGES: Final = "no_packages"  # model, version; those that it names could not be installed
 TRANSLATION: Final = "translation"  # words, as the original has them
 TRACE_UNFIT: Final = "trace_unfit"  # why
 NO_SEQUENCE: Final = "no_sequence"  # model

@@ -249,8 +249,8 @@ class OwnEnvironment:
     the packages that the file `requirements` names, from the folder `wheels` first and, if `is_offline`, from nowhere
     else. Both lie in the handler's directory; empty for none.
 
-    `is_private`: no other model shares it, and the model is not loaded without it. `parent` is where it is made; None
-    for the server's scratch folder.
+    `is_private`: no other model shares it, and the model is not loaded without it. `needs_packages`: nor is it without
+    all that its requirements name. `parent` is where it is made; None for the server's scratch folder.
     """
 
     requirements: str = ""
@@ -258,6 +258,7 @@ class OwnEnvironment:
     is_offline: bool = False
     is_private: bool = False
     parent: Path | None = None
+    needs_packages: bool = False
 
 
 @dataclass(frozen=True, slots=True)

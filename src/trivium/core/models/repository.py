@@ -343,8 +343,10 @@ class Repository:
                 entries = sorted(entry.name for entry in path.iterdir())[:10]
                 inside = f" It holds: {', '.join(entries)}." if entries else " The folder is empty."
         except OSError as error:
-            begins = "" if path.is_absolute() else f" A relative path begins at {Path.cwd()}."
-            return f"{said_by(error)}: {path}.{begins}"
+            if not isinstance(error, FileNotFoundError):
+                return f"{said_by(error)}: {path}."
+            where = "" if path.is_absolute() else f", which begins at {Path.cwd()}"
+            return f"{said_by(error)}: {path}. Correct the path{where}."
         hints = (form.hint(path) for form in self._formats if isinstance(form, SupportsHint))
         inside += "".join(f" {hint}" for hint in hints if hint)
         return f"Nothing to serve was found in {path}.{inside} Known formats are: {expected}."

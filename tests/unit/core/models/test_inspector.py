@@ -72,7 +72,13 @@ def test_facts_survive_the_way_and_the_engine_sees_the_spec():
     [
         (ServeError(Code.UNSUPPORTED, "pip install it"), "e", Code.UNSUPPORTED, "pip install it"),
         (ValueError("odd"), "e", Code.LOAD_FAILED, "ValueError: odd"),
-        (FACTS, "torch", Code.UNSUPPORTED, "Model 'm' wants engine 'torch' (as read); this server has: e."),
+        (
+            FACTS,
+            "torch",
+            Code.UNSUPPORTED,
+            "Model 'm' wants engine 'torch' (as read); this server has: e. Convert it to a form that one of them "
+            "runs, or write it as a handler in Python.",
+        ),
     ],
 )
 def test_a_refusal_survives_the_way(says, engine, code, message):

@@ -111,7 +111,8 @@ def test_an_engine_that_there_is_not_is_named():
         async with serving(one) as stage:
             error = await refusal(stage.stamp())
             assert error.message.endswith(
-                "Model 'm' wants engine 'torch' (as read); this server has: made-up."
+                "Model 'm' wants engine 'torch' (as read); this server has: made-up. "
+                "Convert it to a form that one of them runs, or write it as a handler in Python."
             )
             assert (await stage.server.examine())[1][0].findings[0].found.startswith("Model 'm' wants engine")
 

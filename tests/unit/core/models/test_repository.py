@@ -100,7 +100,7 @@ def refusal(path):
 
 
 def test_a_path_that_is_not_there(tmp_path):
-    assert refusal(tmp_path / "x") == f"No such file or directory: {tmp_path / 'x'}."
+    assert refusal(tmp_path / "x") == f"No such file or directory: {tmp_path / 'x'}. Correct the path."
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "file/x"])

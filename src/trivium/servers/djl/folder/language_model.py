@@ -17,6 +17,7 @@ from trivium.servers.djl.words.settings import DjlSettings, Placed
 from trivium.types.spec import Defaults, Origin
 
 _BATCH, _ENTRY, _MODEL_ID = "option.rolling_batch", "option.entryPoint", "option.model_id"
+_ASYNC = "option.async_mode"
 _TRUST, _DTYPE, _FORMATTER, _TGI = (
     f"option.{name}" for name in ("trust_remote_code", "dtype", "output_formatter", "tgi_compat")
 )
@@ -100,6 +101,10 @@ def _judge_batching(settings: DjlSettings) -> None:
         key, text = (_ENTRY, entry.value) if runtime else (_BATCH, batch.value)
         found = f"{key}={text}: {runtime or 'TensorRT-LLM'} is not supported in this version"
         settings.fault(key, found, "auto, scheduler, vllm, lmi-dist or deepspeed", _WAY_OUT)
+    elif word == "disable" and settings.switch(_ASYNC).value:
+        settings.notice(
+            _BATCH, f"{_BATCH}=disable with {_ASYNC}=true: requests run together as they come, as with auto"
+        )
     elif word == "disable":
         found = f"{_BATCH}=disable: static batching is not supported in this version"
         settings.fault(_BATCH, found, "auto, or no such line", _WAY_OUT)
@@ -118,13 +123,8 @@ def _judge_devices(settings: DjlSettings, gpus: int) -> None:
     written = settings.text([_TENSOR]).value.lower()
     degree = max(gpus, 1) if written == "max" else settings.number([_TENSOR], 1).value
     if degree > 1:
-        found = f"{_TENSOR}={written}: a model on {degree} devices, which is not supported in this version"
-        settings.fault(
-            _TENSOR,
-            found,
-            "1",
-            "Remove the line, and name one device in load_on_devices; or write a model.py.",
-        )
+        found = f"{_TENSOR}={written} has no effect: a language model runs on one device in this version"
+        settings.notice(_TENSOR, found, "Where it does not fit, let a model.py spread it.")
 
 
 def _root(settings: DjlSettings, folder: DjlModelFolder) -> Placed[Path] | None:

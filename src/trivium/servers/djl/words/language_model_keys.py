@@ -20,7 +20,7 @@ _DRAFTS = (
 _TOOLS = (
     "Tool calls and reasoning are not taken out of the text in this version: remove it, and parse the text."
 )
-_GPUS = "A model on several GPUs is vLLM's: give it one, or let a model.py run it."
+_GPUS = "A model on several machines is vLLM's: give it one, or let a model.py run it."
 _STATIC = (
     "Static batching is not supported in this version: write option.max_rolling_batch_size in its place."
 )
@@ -50,7 +50,8 @@ LANGUAGE_MODEL = {
     **refused(_DRAFTS, "option.draft_model_id"),
     **refused(_TOOLS, "option.enable_auto_tool_choice", "option.enable_reasoning", harmless=_UNLESS_FALSE),
     **refused(_TOOLS, "option.tool_call_parser", "option.reasoning_parser"),
-    **refused(_GPUS, "option.pipeline_parallel_degree", "option.cluster_size", harmless=("", "1")),
+    **reported("it runs on one device", "option.pipeline_parallel_degree", harmless=("", "1")),
+    **refused(_GPUS, "option.cluster_size", harmless=("", "1")),
     **refused(
         "Answers in the form of Bedrock are not supported in this version: remove it.",
         "option.bedrock_compat",
@@ -69,10 +70,8 @@ LANGUAGE_MODEL = {
         *("option.task", "task", "application"),
         harmless=("", "auto", "generate", "text-generation", "text_generation"),
     ),
-    **refused(
-        "Requests of a language model always run together: remove it.",
-        "option.async_mode",
-        harmless=_UNLESS_FALSE,
+    **reported(
+        "requests of a language model always run together", "option.async_mode", harmless=_UNLESS_FALSE
     ),
     # The handler's process, which there is not.
     **reported("no handler is run", "option.handler", harmless=("", "handle")),

@@ -291,7 +291,7 @@ class _Reading:
                 self._text.fault(
                     place, what[:200], "a function in Python, as module:name", _PORT.format(name=name)
                 )
-                continue
+                value = ""  # its name is known all the same: it is not at fault where it is called
             found[local] = value, self._config(local)
         return found
 

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from trivium.files import lies_within, open_file
 from trivium.formats.each import read_each, unopened
 from trivium.servers.torchserve.archive import sequences, translation
+from trivium.servers.torchserve.archive.environment import check_requirements, own_environment
 from trivium.servers.torchserve.archive.folder import models, name_of, open_model, strays
 from trivium.servers.torchserve.archive.language_model import LanguageModel
 from trivium.servers.torchserve.words.layers import (
@@ -147,6 +148,7 @@ def _read_model(
         *config.findings,
         *_check_source(source),
         *_check_files(folder, manifest),
+        *check_requirements(manifest, folder, defaults.installs),
         *_check_handler(folder, manifest, chosen),
     )
     documents = _Documents(place, folder, manifest, config, chosen, rules)
@@ -203,6 +205,7 @@ def _handler_model(
             directory=folder,
             environment=translation.environment(rules),
             settings=translation.settings(manifest, config, rules),
+            own=own_environment(manifest, config, defaults.installs),
         ),
         foreign=Foreign(DIALECT, (manifest, config)),
         origin=origin,
@@ -252,13 +255,6 @@ def _check_files(folder: Path, manifest: Manifest) -> list[Finding]:
             findings.append(
                 manifest.fault(key, f"{name}, which is not there", _there(folder), "Pack it, too.")
             )
-    if manifest.requirements_file:
-        found = (
-            f"{manifest.requirements_file} is not installed (as in the original, unless it is told to): have its "
-            "packages in the server's interpreter"
-        )
-        line = manifest.lines.get("model.requirementsFile")
-        findings.append(Finding(Severity.NOTICE, manifest.file, line, "model.requirementsFile", found))
     return findings
 
 

@@ -272,6 +272,7 @@ def origins(
         "version_policy": Origin("every archive is served", ""),
         "handler.path": Origin("rule: the handler's folder, then the model's", ""),
         "handler.directory": Origin("rule: the model's folder", ""),
+        "handler.own": Origin("requirementsFile and useVenv", ""),
         "handler.settings[manifest]": Origin(manifest.file, ""),
         **({"handler.settings[slots]": batch} if is_continuous(config) else {}),
         **({} if rules.metrics is None else {"handler.settings[metrics]": _METRICS}),

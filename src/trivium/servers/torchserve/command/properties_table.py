@@ -86,6 +86,21 @@ _ROWS = (
         variable=NEVER,
     ),
     Setting("default_workers_per_model", Whole(most=1024), "0"),
+    *(
+        Setting(
+            name,
+            TEXT,
+            "",
+            support=_REPORTED,
+            how=f"no property of a server: write {key} into a model-config.yaml, or default_workers_per_model here",
+            variable=NEVER,
+        )
+        for name, key in (
+            ("min_workers", "minWorkers"),
+            ("max_workers", "maxWorkers"),
+            ("NUM_WORKERS", "minWorkers"),
+        )
+    ),
     Setting("job_queue_size", Whole(least=1), "100"),
     Setting("default_response_timeout", Whole(least=1), "120"),
     Setting("default_startup_timeout", Whole(least=1), "120"),
@@ -112,9 +127,9 @@ _ROWS = (
         "install_py_dep_per_model",
         SWITCH,
         "false",
-        support=Support.REFUSED,
-        how="packages of models are not installed: have them in the server's interpreter, and leave it out",
-        harmless=_FALSE,
+        support=_PARTLY,
+        how="an archive that names a requirementsFile gets an environment of its own, on top of the interpreter's "
+        "packages and shared with those that name the same; where it cannot be made, that model alone is refused",
     ),
     Setting("number_of_gpu", Whole(most=1024), ""),
     Setting("number_of_netty_threads", _N, "0", support=_REPORTED, how=_JAVA),
@@ -163,6 +178,14 @@ _ROWS = (
     Setting("enable_metrics_api", SWITCH, "true"),
     Setting("metrics_mode", OneOf(("log", "prometheus", "legacy"), any_case=True), "log"),
     Setting("metrics_config"),
+    Setting(
+        "metrics_format",
+        TEXT,
+        "prometheus",
+        support=_REPORTED,
+        how="a property of older versions: Prometheus's text is what there is at metrics_address anyway, and "
+        "metrics_mode=prometheus puts handlers' metrics into it",
+    ),
     Setting("model_metrics_auto_detect", SWITCH, "false"),
     Setting("disable_system_metrics", SWITCH, "false"),
     Setting("metric_time_interval", Whole(least=1), "60", variable=NEVER),

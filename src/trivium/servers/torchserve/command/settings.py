@@ -223,6 +223,7 @@ def _options(sources: Sources, make_pair: MakePair) -> dict[str, object]:
         "torchserve_allowed_urls": sources.text("allowed_urls"),
         "torchserve_default_workers": sources.number("default_workers_per_model"),
         "torchserve_no_model_api": not sources.switch("enable_model_api"),
+        "install_packages": "all" if sources.switch("install_py_dep_per_model") else "none",
         "queue_items": sources.number("job_queue_size"),
         "max_body_bytes": sources.number("max_request_size"),
         "keystore_password": sources.text("keystore_pass"),

@@ -81,6 +81,9 @@ TABLE = ErrorTable(
         (Code.FORBIDDEN, _FETCH): ErrorRow(
             404, _NOT_FOUND, "Given URL {url} does not match any allowed URL(s)"
         ),
+        reasons.NO_PACKAGES: ErrorRow(
+            400, "ModelException", "Custom pip package installation failed for model {model}"
+        ),
         (Code.LOAD_FAILED, _INVALID_MODEL): ErrorRow(400, "InvalidModelException"),
         (Code.NOT_READY, Act.DESCRIBE): _NO_WORKER,
         (Code.QUEUE_FULL, Act.DESCRIBE): _NO_WORKER,

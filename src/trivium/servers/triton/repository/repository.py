@@ -31,7 +31,7 @@ from trivium.servers.triton.repository.folder import (
 from trivium.servers.triton.repository.labels import with_labels
 from trivium.servers.triton.repository.normalisation import Rules, normalise
 from trivium.servers.triton.repository.override import lay_out
-from trivium.servers.triton.words.backends import Backend, choose_backend
+from trivium.servers.triton.words.backends import Backend, choose_backend, without_engine
 from trivium.servers.triton.words.batch_shapes import check_batch_shapes
 from trivium.servers.triton.words.checks import check
 from trivium.servers.triton.words.config_faults import in_tritons_words
@@ -104,6 +104,10 @@ def _read_model(folder: TritonModelFolder, defaults: Defaults) -> list[ModelSpec
     backend: Backend | Finding | None = None
     if not text.has_errors:
         backend = choose_backend(text, folder.name, folder.first_files)
+        if isinstance(backend, Backend) and (
+            none := without_engine(text, backend, folder.name, _tried(text, folder))
+        ):
+            raise ConfigError((none,))
         if isinstance(backend, Backend):
             findings += contents.check_paths(text)
             findings += limits.check(text)
@@ -121,11 +125,15 @@ def _read_model(folder: TritonModelFolder, defaults: Defaults) -> list[ModelSpec
         else:
             findings.append(backend)
     if not isinstance(backend, Backend) or any(finding.severity is Severity.ERROR for finding in findings):
-        version = (contents.wanted_versions(contents.version_policy(text), folder) or ["1"])[-1]
-        raise ConfigError(tuple(in_tritons_words(text, folder.name, version, findings)))
+        raise ConfigError(tuple(in_tritons_words(text, folder.name, _tried(text, folder), findings)))
     config, rules = normalise(text.config, folder.name, backend, defaults.gpus)
     document = Document(replace(text, config=config, findings=tuple(findings)), defaults.max_rows)
     return _specs(folder, backend, document, rules, defaults)
+
+
+def _tried(text: ConfigText, folder: TritonModelFolder) -> str:
+    """Return the version that is named where a model cannot be read."""
+    return (contents.wanted_versions(contents.version_policy(text), folder) or ["1"])[-1]
 
 
 def _specs(

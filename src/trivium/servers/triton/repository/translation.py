@@ -181,12 +181,14 @@ def parameters(text: ConfigText) -> Mapping[str, str]:
 
 def warmups(text: ConfigText, folder: Path) -> tuple[Warmup, ...]:
     """Data files lie in the folder `warmup`."""
-    return tuple(_warmup(warmup, folder / "warmup") for warmup in text.config.model_warmup)
+    batches, data = text.config.max_batch_size > 0, folder / "warmup"
+    return tuple(_warmup(warmup, data, batches) for warmup in text.config.model_warmup)
 
 
-def _warmup(warmup: ModelWarmup, data: Path) -> Warmup:
+def _warmup(warmup: ModelWarmup, data: Path, batches: bool) -> Warmup:
     inputs = tuple(_warmup_input(name, warmup.inputs[name], data) for name in sorted(warmup.inputs))
-    return Warmup(warmup.name, warmup.batch_size, warmup.count or 1, inputs)
+    rows = warmup.batch_size if batches else 0  # without batches it is 1, and no dimension
+    return Warmup(warmup.name, rows, warmup.count or 1, inputs)
 
 
 def _warmup_input(name: str, block: WarmupInputMessage, data: Path) -> OurWarmupInput:

@@ -3,11 +3,13 @@
 The table and its order are the original's (sheet "triton", section 2.4, step A). Pure: file names come in.
 """
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 
 from trivium.codecs.near_names import near
 from trivium.servers.triton.words.config_text import ConfigText
+from trivium.types import reasons
+from trivium.types.error_info import ErrorInfo
 from trivium.types.findings import Change, Finding
 
 PRIVATE_REGIONS = ("triton_python_backend_shm_region_",)
@@ -62,6 +64,18 @@ BACKENDS = (
 )
 _OF_OTHER_LAYOUTS = ("python-", "workflow")
 """How names of backends begin that we print for models whose files no config.pbtxt describes."""
+_TO_ONNX = 'Convert the model to ONNX{}, and write backend: "onnxruntime".'
+_WEIGHTS = "Serve the folder of its weights, as Hugging Face has them, itself: `trivium serve FOLDER`."
+WAYS_OUT: Mapping[str, str] = {
+    "tensorrt": _TO_ONNX.format(": a plan runs on the GPU alone that it was made for"),
+    "tensorflow": _TO_ONNX.format(", by tf2onnx for example"),
+    "openvino": _TO_ONNX.format(""),
+    "fil": _TO_ONNX.format(", by onnxmltools for example") + ' Or load it in a model with backend: "python".',
+    "dali": 'Write its steps as a model with backend: "python".',
+    "vllm": _WEIGHTS,
+    "tensorrtllm": _WEIGHTS,
+}
+"""Backend of the original that nothing here stands for -> what to do instead."""
 
 _ALIASES = {"libtorch": "pytorch_libtorch"}
 _NAMES = sorted({backend.name for backend in BACKENDS})
@@ -100,6 +114,18 @@ def choose_backend(text: ConfigText, model: str, files: Collection[str]) -> Back
         f"backend: one of {', '.join(_NAMES)}, or another's name",
         'Add backend: "onnxruntime" or whichever serves the file.',
     )
+
+
+def without_engine(text: ConfigText, backend: Backend, model: str, version: str) -> Finding | None:
+    """Name a backend that there is nothing for, with the way out; None for any other. No more is to be said then."""
+    if backend.name not in WAYS_OUT:
+        return None
+    key = "platform" if text.config.platform and not text.config.backend else "backend"
+    served = ", ".join(sorted({each.name for each in BACKENDS if each.name not in WAYS_OUT}))
+    found = f"the backend {backend.name}, which is not supported in this version"
+    fault = text.fault(key, found, f"one of {served}, or an ensemble", WAYS_OUT[backend.name])
+    facts = {"model": model, "version": version, "engine": backend.name}
+    return replace(fault, info=ErrorInfo.of(reasons.NO_ENGINE, **facts))
 
 
 def _ensemble(text: ConfigText) -> Backend | Finding:

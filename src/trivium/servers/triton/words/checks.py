@@ -221,7 +221,8 @@ def _warmup_input(text: ConfigText, block: str) -> Iterator[Finding]:
             Change(value=expected),
         )
     most = text.config.max_batch_size
-    shape = [*([rows] if rows else []), *data.dims]
+    has_rows = bool(most and rows) or rows > 1  # without batches batch_size is 1, and no dimension
+    shape = [*([rows] if has_rows else []), *data.dims]
     wanted = [*([-1] if most else []), *tensor.dims]
     if data.dims and not fits(shape, wanted):
         found = f"the shape {shape} (batch_size {rows}, then dims)"

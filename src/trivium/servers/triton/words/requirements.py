@@ -99,9 +99,12 @@ def unspecified(text: ConfigText) -> Iterator[Finding]:
             for name in ("data_type", "dims"):
                 if not getattr(tensor, name):
                     found = f"no {name} in {section}[{i}]"
-                    yield text.fault(
-                        f"{section}[{i}].{name}", found, expectation(_field(type_, name)), _TENSOR[name]
-                    )
+                    expected = _expected(type_, name)
+                    yield text.fault(f"{section}[{i}].{name}", found, expected, _TENSOR[name])
+
+
+def _expected(type_: str, name: str) -> str:
+    return "a size for each dimension" if name == "dims" else expectation(_field(type_, name))
 
 
 def missing(text: ConfigText) -> Iterator[Finding]:
@@ -110,9 +113,7 @@ def missing(text: ConfigText) -> Iterator[Finding]:
         for block in text.blocks(type_):
             for name, hint in mends.items():
                 if _lacks(text, f"{block}.{name}"):
-                    yield text.fault(
-                        f"{block}.{name}", f"no {name} in {block}", expectation(_field(type_, name)), hint
-                    )
+                    yield text.fault(f"{block}.{name}", f"no {name} in {block}", _expected(type_, name), hint)
     for type_, names in _CHOICES.items():
         for block in text.blocks(type_):
             if not any(f"{block}.{name}" in text.entries for name in names):

@@ -202,7 +202,6 @@ def test_an_option_becomes_a_parameter(tmp_path: Path, settings: list[str], name
         (["option.dtype=int8"], "expected auto, fp32, fp16 or bf16"),
         (["option.dtype=zzz"], "expected auto, fp32, fp16 or bf16"),
         *(([f"option.output_formatter={word}"], word) for word in ("json_chat", "none", "3p", "mine")),
-        (["option.tensor_parallel_degree=2"], "a model on 2 devices"),
         (["option.max_rolling_batch_size=many"], "Write digits alone"),
         (["batch_size=4"], "max_rolling_batch_size in its place"),
     ],
@@ -219,8 +218,22 @@ def test_all_gpus_are_one_where_there_is_one(tmp_path: Path) -> None:
     assert spec.groups[0].device is Device.GPU
 
 
-def test_all_gpus_are_refused_where_there_are_more(tmp_path: Path) -> None:
-    assert "a model on 2 devices" in of(tmp_path, "option.tensor_parallel_degree=max", gpus=2)[1][0]
+@pytest.mark.parametrize("degree", ["max", "2"])
+def test_several_gpus_are_reported_since_a_model_runs_on_one(tmp_path: Path, degree: str) -> None:
+    spec, said = of(tmp_path, f"option.tensor_parallel_degree={degree}", gpus=2)
+    assert spec is not None, said
+    assert "runs on one device" in said[0]
+
+
+def test_a_model_for_many_machines_is_refused(tmp_path: Path) -> None:
+    assert "several machines" in of(tmp_path, "option.cluster_size=2")[1][0]
+
+
+def test_what_switches_rolling_batches_off_for_asynchronous_ones_is_served(tmp_path: Path) -> None:
+    """DJL's advice for its newer engine: here requests run together either way."""
+    spec, said = of(tmp_path, "option.rolling_batch=disable", "option.async_mode=true")
+    assert spec is not None, said
+    assert all(any(words in text for text in said) for words in ("as with auto", "always run together"))
 
 
 def test_half_of_a_context_is_reported(tmp_path: Path) -> None:

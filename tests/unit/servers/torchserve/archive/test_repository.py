@@ -6,6 +6,7 @@ import json
 import tarfile
 import zipfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ from trivium.types.spec import (
     ModelFacts,
     ModelSpec,
     Origin,
+    OwnEnvironment,
 )
 
 PLACE = "MAR-INF/MANIFEST.json"
@@ -447,9 +449,41 @@ def test_handlers(tmp_path: Path, defaults: Defaults) -> None:
     assert own.entry == "image_classifier.py"
 
 
-def test_requirements_are_reported(tmp_path: Path, defaults: Defaults) -> None:
+def test_requirements_are_reported_where_nothing_may_be_installed(tmp_path: Path, defaults: Defaults) -> None:
     spec = one(folder(tmp_path / "x", files(requirementsFile="requirements.txt")), defaults)
     assert "not installed" in str(spec.reports[0])
+    assert spec.handler is not None
+    assert spec.handler.own is None
+
+
+@pytest.mark.parametrize(
+    ("config", "has_file", "own"),
+    [
+        (None, False, None),
+        ("useVenv: true\n", False, OwnEnvironment(is_private=True)),
+        ("useVenv: false\n", False, None),
+        (None, True, OwnEnvironment("needs.txt", needs_packages=True)),
+        ("useVenv: true\n", True, OwnEnvironment("needs.txt", is_private=True, needs_packages=True)),
+    ],
+)
+def test_the_environment_of_a_model(
+    tmp_path: Path, defaults: Defaults, config: str | None, has_file: bool, own: OwnEnvironment | None
+) -> None:
+    """Requirements that are not in the manifest are not installed, as in the original."""
+    contents = files(config, **({"requirementsFile": "needs.txt"} if has_file else {}))
+    place = folder(tmp_path / "x", {**contents, "needs.txt": "tiny\n"})
+    spec = one(place, replace(defaults, installs=True))
+    assert spec.handler is not None
+    assert spec.handler.own == own
+    assert spec.reports == ()
+
+
+def test_requirements_that_are_not_there_are_a_fault_where_they_are_installed(
+    tmp_path: Path, defaults: Defaults
+) -> None:
+    place = folder(tmp_path / "x", files(requirementsFile="needs.txt"))
+    (fault,) = FORMAT.read(place, replace(defaults, installs=True)).unreadable[0].findings
+    assert (fault.key, fault.hint) == ("model.requirementsFile", "Pack it, too.")
 
 
 # -- what is refused ---------------------------------------------------------------------------------------

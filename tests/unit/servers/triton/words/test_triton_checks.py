@@ -155,5 +155,15 @@ def test_warm_up_that_does_not_fit(rows: int, entry: str, line: int, key: str) -
     assert any(at == line and name.endswith(key) for at, name in faults)
 
 
+def test_a_model_without_batches_is_warmed_up_by_its_dims_alone() -> None:
+    """There batch_size can only be 1, as the original says, and is no dimension."""
+    entry = "key: 'x' value { data_type: TYPE_FP32 dims: 4 zero_data: true }"
+    text = WARMUP.format(tensor=TENSOR, rows=1, entry=entry).replace("max_batch_size: 4", "max_batch_size: 0")
+    assert findings_of(text) == []
+    assert [each.key for each in findings_of(text.replace("batch_size: 1", "batch_size: 2"))] == [
+        "model_warmup[0].inputs[0].value.dims"
+    ]
+
+
 def test_the_rich_file_is_clean() -> None:
     assert findings_of(RICH, GPUS) == []
