@@ -183,6 +183,24 @@ def test_what_a_step_raises_is_raised_to_who_waits_and_the_next_batch_is_answere
     steps.batching.shutdown()
 
 
+def test_the_texts_of_a_batch_piece_by_piece(stage: TorchServeChildHarness) -> None:
+    import torch
+
+    class Tokenizer:
+        def decode(self, tokens: Any, **named: Any) -> str:
+            return "".join(f"{token}\n" for token in torch.as_tensor(tokens).reshape(-1).tolist())
+
+    module = importlib.import_module("ts.handler_utils.hf_batch_streamer")
+    streamer = module.TextIteratorStreamerBatch(Tokenizer(), 2, skip_prompt=True, timeout=60)
+    streamer.put(torch.tensor([[1, 2], [3, 4]]))  # the prompts
+    for tokens in ([5, 6], [7, 8]):
+        streamer.put(torch.tensor(tokens))
+    streamer.end()
+    assert list(streamer) == [[{"text": "5\n"}, {"text": "6\n"}], [{"text": "7\n"}, {"text": "8\n"}]]
+    with pytest.raises(ValueError, match="made for 2 texts"):
+        streamer.put(torch.tensor([1]))
+
+
 def test_an_envelope_of_ones_own(stage: TorchServeChildHarness) -> None:
     base = importlib.import_module("ts.torch_handler.request_envelope.base")
 

@@ -1,15 +1,12 @@
 """`TextIteratorStreamerBatch`: the texts of a batch that transformers generates, piece by piece.
 
-Source: `hf_batch_streamer.py` of TorchServe 0.12. Needs transformers, which is imported with this module.
+Source: `hf_batch_streamer.py` of TorchServe 0.12. Needs transformers, which is imported when one is made.
 """
 
 from typing import Any
 
-from transformers import TextIteratorStreamer
-from transformers.generation.streamers import BaseStreamer
 
-
-class TextIteratorStreamerBatch(BaseStreamer):  # type: ignore[misc,unused-ignore]
+class TextIteratorStreamerBatch:
     """Given to `generate` as its streamer; iterating gives a list with `{"text": piece}` for each text."""
 
     def __init__(
@@ -20,6 +17,8 @@ class TextIteratorStreamerBatch(BaseStreamer):  # type: ignore[misc,unused-ignor
         timeout: "float | None" = None,
         **decode_kwargs: Any,
     ) -> None:
+        from transformers import TextIteratorStreamer
+
         self.batch_size = batch_size
         self.streamers: list[Any] = [
             TextIteratorStreamer(tokenizer, skip_prompt, timeout, **decode_kwargs) for _ in range(batch_size)
