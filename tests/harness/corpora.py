@@ -27,7 +27,7 @@ from trivium.config.options import ServerConfig
 from trivium.core.server import CoreServices, Server
 from trivium.fetchers.gate import gate
 from trivium.servers.djl.command.checking import check_config
-from trivium.servers.torchserve.command.checking import check_properties, examine_startup
+from trivium.servers.torchserve.command.checking import CheckedProperties, check_properties, examine_startup
 from trivium.types.core_config import CoreConfig
 from trivium.types.findings import Finding, Severity
 from trivium.types.interfaces import Format
@@ -181,8 +181,15 @@ def _torchserve_properties(place: Path, told: Mapping[str, Any], weights: Path) 
         checked = check_properties(CATALOGUE, file, "", SAGEMAKER)
         models: tuple[list[ModelSpec], list[InvalidModel]] = ([], [])
         if checked.settings is not None and checked.settings.startup.models:
-            models = asyncio.run(examine_startup(checked, ServerConfig()))
+            models = asyncio.run(_startup(checked))
     return _of(*models, *checked.findings)
+
+
+async def _startup(checked: CheckedProperties) -> tuple[list[ModelSpec], list[InvalidModel]]:
+    """What could be served of a configuration's models, and what could not."""
+    found = [model async for model in examine_startup(checked, ServerConfig())]
+    specs = [model for model in found if isinstance(model, ModelSpec)]
+    return specs, [model for model in found if isinstance(model, InvalidModel)]
 
 
 def _model_config(place: Path, told: Mapping[str, Any], weights: Path) -> Said:
