@@ -153,7 +153,7 @@ class LineLog:
         self._mask = mask
         self._name = name
         self._others = others
-        self._lines: list[tuple[str, str]] = []
+        self._lines: list[tuple[float, str]] = []
         self._writer: LogWriter | None = None
         if path is not None:
             self._fault = DiskFault(path.name, say)
@@ -161,23 +161,24 @@ class LineLog:
 
     def add(self, text: str, seconds: float | None = None) -> None:
         """Take a line of this moment, or of another in seconds of the epoch."""
-        self._lines.append((moment(time.time() if seconds is None else seconds), self._mask(text)))
+        self._lines.append((time.time() if seconds is None else seconds, text))
         if len(self._lines) >= _LINES_AT_A_TIME:
             self.flush()
 
     def flush(self) -> None:
-        """Have written what waits."""
-        lines, self._lines = self._lines, []
-        if not lines:
+        """Have written what waits. What no log may show is taken out of all at once."""
+        waiting, self._lines = self._lines, []
+        if not waiting:
             return
+        lines = [(moment(when), text) for when, text in waiting]
         if self._writer is not None:
             whole = "".join([f"{when} - {text}\n" for when, text in lines])
-            self._writer.write(whole.encode("utf-8", "backslashreplace"), len(lines))
+            self._writer.write(self._mask(whole).encode("utf-8", "backslashreplace"), len(lines))
         if self._others:
             begin = f"[INFO ] main {self._name} -"
             piece = "".join([f"{when} {begin} {text}\n" for when, text in lines])
             for other in self._others:
-                other.write(piece.encode("utf-8", "backslashreplace"), len(lines))
+                other.write(self._mask(piece).encode("utf-8", "backslashreplace"), len(lines))
 
     def close(self) -> None:
         """Write the rest, for a second at most."""

@@ -82,7 +82,7 @@ def make(context: ProtocolContext) -> WireProtocol:
     return TorchServeMetricsHttp(meter, context.make_id, context.as_original)
 
 
-def _drop(line: str) -> None:
+def _drop(line: str, epoch: float) -> None:
     """Take a line that nobody wants."""
 
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 from math import isfinite
 
 from trivium.codecs.header_text import without_controls
-from trivium.servers.torchserve.words.metric_lines import metric_line
+from trivium.servers.torchserve.words.metric_lines import MetricLines
 from trivium.servers.torchserve.words.metrics_config import (
     COUNTER,
     DEFAULTS,
@@ -42,7 +42,8 @@ HOST = "Host"
 _REQUESTS = {2: "Requests2XX", 4: "Requests4XX"}
 _OTHERS = "Requests5XX"
 _VERBS = ("add", "set", "observe")
-TakeLine = Callable[[str], None]
+TakeLine = Callable[[str, float], None]
+"""Takes a line and its time, in seconds of the epoch."""
 
 
 class MetricsMode(StrEnum):
@@ -84,6 +85,7 @@ class TorchServeMeter:
         tell_models: TakeLine,
     ) -> None:
         self._host = host
+        self._lines = MetricLines(host)
         self._epoch = epoch
         self._tell_server = tell_server
         self._tell_models = tell_models
@@ -120,7 +122,8 @@ class TorchServeMeter:
             with suppress(ValueError):  # one series too many
                 self._keep(metric, (*values, self._host), value)
         else:
-            self._tell_server(metric_line(metric, values, value, self._host, self._epoch()))
+            epoch = self._epoch()
+            self._tell_server(self._lines.line(metric, values, value, epoch), epoch)
 
     def forget(self, name: str, values: Sequence[str]) -> None:
         """Keep a metric of the server's own no more under these values: what it is about is gone."""
@@ -151,7 +154,8 @@ class TorchServeMeter:
             self._keep(metric, (*values, self._host), value)
             return
         request = without_controls(str(step.get("request") or "null"))
-        self._tell_models(metric_line(metric, values, value, self._host, self._epoch(), request))
+        epoch = self._epoch()
+        self._tell_models(self._lines.line(metric, values, value, epoch, request), epoch)
 
     def _detect(
         self, name: str, step: Mapping[str, object], dimensions: tuple[str, ...]

@@ -20,6 +20,9 @@ _SYSTEM = re.compile(
     r"\s*(?P<name>[\w\s]+)\.[\w\s]+:(?P<value>[0-9\-,.e]+)\|#(?P<dimensions>[^|]*)(?:\|#type:[^|,]+)?"
     r"\|#hostname:[^,]+,[^,]+(?:,.*)?"
 )
+MOST_KNOWN = 1000
+"""Metrics, each with the values of its dimensions, whose lines are remembered; a value may be a client's."""
+
 _LEAST, _MOST = 1e-3, 1e7
 """Between them Java writes numbers without an exponent."""
 
@@ -36,22 +39,41 @@ def java_number(value: float) -> str:
     return f"{'-' if sign else ''}{text[0]}.{text[1:] or '0'}E{power}"
 
 
-def metric_line(
-    metric: DeclaredMetric,
-    values: Sequence[str],
-    value: float,
-    host: str,
-    epoch: float,
-    request: str | None = None,
-) -> str:
-    """Return the line of one update at a time, in seconds since 1970, with `values` of the dimensions but for the
-    host's; by a handler for this `request` (None: by the server).
-    """
+class MetricLines:
+    """Writes lines of one server's metrics. What is the same in each line of a metric is written once."""
+
+    def __init__(self, host: str) -> None:
+        self._host = host
+        self._known: dict[tuple[int, tuple[str, ...]], tuple[DeclaredMetric, str, str]] = {}
+
+    def line(
+        self,
+        metric: DeclaredMetric,
+        values: Sequence[str],
+        value: float,
+        epoch: float,
+        request: str | None = None,
+    ) -> str:
+        """Return the line of one update at a time, in seconds since 1970, with `values` of the dimensions but for the
+        host's; by a handler for this `request` (None: by the server).
+        """
+        key = id(metric), tuple(values)  # a metric that is remembered lives, and so no other has its identity
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            known = self._known[key] = (metric, *_ends(metric, values, self._host))
+        _, begins, ends = known
+        asked = "" if request is None else f",requestID:{request}"
+        return f"{begins}{java_number(value)}{ends}{asked},timestamp:{int(epoch)}"
+
+
+def _ends(metric: DeclaredMetric, values: Sequence[str], host: str) -> tuple[str, str]:
+    """Return what stands in front of the value of a metric, and what behind it."""
     pairs = zip(metric.dimensions, values, strict=False)
     shown = ",".join([f"{key}:{text.translate(_RESERVED)}" for key, text in pairs])
-    asked = "" if request is None else f",requestID:{request}"
     name = f"{metric.name}.{metric.unit}".translate(_CONTROLS)
-    return f"{name}:{java_number(value)}|#{shown}|#hostname:{host}{asked},timestamp:{int(epoch)}"
+    return f"{name}:", f"|#{shown}|#hostname:{host}"
 
 
 @dataclass(frozen=True, slots=True)

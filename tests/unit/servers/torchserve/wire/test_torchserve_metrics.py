@@ -75,7 +75,9 @@ def test_samples_are_chosen_by_name() -> None:
 @pytest.mark.parametrize("mode", [MetricsMode.LOG, MetricsMode.LEGACY])
 def test_other_modes_tell_nothing_or_the_three_oldest(mode: MetricsMode) -> None:
     lines: list[str] = []
-    meter = TorchServeMeter(MeterSettings(mode=mode), "h", lambda: 0.0, lines.append, lines.append)
+    meter = TorchServeMeter(
+        MeterSettings(mode=mode), "h", lambda: 0.0, *[lambda line, _: lines.append(line)] * 2
+    )
     meter.answered(200)
     text = ask(meter)
     assert lines

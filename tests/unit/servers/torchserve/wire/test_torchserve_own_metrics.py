@@ -128,6 +128,6 @@ def test_elsewhere_they_are_not_there_and_nobody_counts(profile: str, options: d
 
 
 def test_a_server_that_keeps_its_own_tells_these_alone() -> None:
-    states = ByType(TorchServeMeter(MeterSettings(), "h", lambda: 0.0, lambda line: None, lambda line: None))
+    states = ByType(TorchServeMeter(MeterSettings(), "h", lambda: 0.0, print, print))
     assert routes("torchserve-command", states) == {}
     assert not any(states.of(AnswerCounts).by_digit)

@@ -30,7 +30,11 @@ class Metered:
         declared = MetricsDeclarations(DEFAULTS.server, models)
         settings = MeterSettings(declared, mode, detects)
         self.meter = TorchServeMeter(
-            settings, "h", lambda: 1_700_000_000.4, self.server.append, self.models.append
+            settings,
+            "h",
+            lambda: 1_700_000_000.4,
+            lambda line, _: self.server.append(line),
+            lambda line, _: self.models.append(line),
         )
 
     def values(self) -> dict[tuple[str, ...], float]:
