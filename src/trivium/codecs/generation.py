@@ -70,7 +70,7 @@ _REFUSED: Mapping[str, tuple[str, tuple[object, ...]]] = {
     "guided_decoding": ("Say in the prompt which form you want.", ()),
     "structured_outputs": ("Say in the prompt which form you want.", ()),
 }
-_DEFAULTS: Said = {"temperature": 1.0, "max_tokens": 16}
+_MAX_TOKENS = 16
 _OWN = (TEXT, IDS, EMBEDS, STREAM, SAMPLING, EXCLUDES)
 _KNOWN = (*_OWN, *NAMES, *_REFUSED)
 
@@ -186,13 +186,15 @@ def _sampling(fields: RequestFields, is_strict: bool) -> Sampling:
                     name, "a parameter says the same thing with another value. Send one."
                 )
         inner.refuse_others((*NAMES, *_REFUSED))
-    return sampling_of({**_DEFAULTS, **_within(said)}, fields, NAMES)
+    return sampling_of(_filled(said), fields, NAMES)
 
 
-def _within(said: Said) -> Said:
-    """Let a minimum of tokens above the default maximum be that as well."""
-    least = said.get("min_tokens", 0)
-    return {"max_tokens": max(least, _DEFAULTS["max_tokens"]), **said}
+def _filled(said: Said) -> Said:
+    """Fill in the defaults: tokens are drawn, by a temperature of 1 unless the model has one of its own; a minimum of
+    tokens above the default maximum is that as well.
+    """
+    filled: Said = {"max_tokens": max(said.get("min_tokens", 0), _MAX_TOKENS)}
+    return (filled if "temperature" in said else {**filled, "samples": True}) | said
 
 
 def _said(fields: RequestFields) -> Said:

@@ -207,11 +207,12 @@ def _prompts(value: object) -> tuple[tuple[str, ...] | None, tuple[tuple[int, ..
 def _sampling(
     said: Said, fields: RequestFields, names: Mapping[str, str], defaults: Mapping[str, int]
 ) -> Sampling:
-    """Fill in OpenAI's defaults: a temperature of 1, and a number of tokens that holds the minimum."""
-    filled = {
-        "temperature": 1.0,
-        **{key: max(value, said.get("min_tokens", 0)) for key, value in defaults.items()},
-    }
+    """Fill in OpenAI's defaults: tokens are drawn, by a temperature of 1 unless the model has one of its own, and their
+    number holds the minimum.
+    """
+    filled: Said = {key: max(value, said.get("min_tokens", 0)) for key, value in defaults.items()}
+    if "temperature" not in said:
+        filled["samples"] = True
     return sampling_of({**filled, **said}, fields, names)
 
 
