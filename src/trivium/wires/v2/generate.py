@@ -11,9 +11,12 @@ from typing import Any
 import msgspec
 
 from trivium.codecs import data_reasons, jsontensors
+from trivium.codecs.ignored_field_log import IgnoredFieldLog
 from trivium.codecs.v2_bodies import decode_members
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError, unwritable
+from trivium.types.ignored_fields import IgnoredFields
+from trivium.types.interfaces import Encoder
 from trivium.types.operations import Infer, ResponsePart
 from trivium.types.payload import PayloadKind, Raw, RawForm, RawPart, Scalar, Tensor, Tensors
 from trivium.types.wire import NOTHING_YET, Body, HttpAnswer, Target
@@ -24,10 +27,11 @@ from trivium.wires.v2.routes import Verb
 from trivium.wires.v2.words import OWN_ERRORS, ErrorTranslator
 
 
-def decode_generate(target: Target, body: Body) -> Infer:
+def decode_generate(target: Target, body: Body, ignored: IgnoredFields | None = None) -> Infer:
     """The request in this body. The words of the protocol (priority, timeout, sequence_id, ...) count in its object
     `parameters` alone; beside the inputs they are the model's own. INVALID for what is no JSON object, and for
-    values of wrong types. Of a key that comes twice the first value counts.
+    values of wrong types. Of a key that comes twice the first value counts. Of a model that generates, fields that have
+    no effect are `ignored`, or else refused.
     """
     fields, _ = decode_members(body.data, "generate request")
     identity = fields.get("id", "")
@@ -52,6 +56,7 @@ def decode_generate(target: Target, body: Body) -> Infer:
         queue_timeout=given.queue_timeout,
         sequence=given.sequence,
         wants=PayloadKind.TENSORS,
+        ignored=ignored,
     )
 
 
@@ -76,6 +81,26 @@ def _parameters(fields: dict[str, Any]) -> dict[str, Any]:
 
 def _is_scalar(key: str, value: Any) -> bool:
     return key != "parameters" and isinstance(value, bool | int | float | str)
+
+
+class IgnoringEncoder:
+    """Names the fields of a request that have no effect at the head of its answer, which another encoder writes."""
+
+    def __init__(self, encoder: Encoder, model: str, ignored: IgnoredFields, log: IgnoredFieldLog) -> None:
+        self._encoder = encoder
+        self._model = model
+        self._ignored = ignored
+        self._log = log
+        self._has_begun = False
+
+    def encode(self, part: ResponsePart) -> HttpAnswer:
+        """What the other writes; the first piece has the line."""
+        answer = self._encoder.encode(part)
+        if self._has_begun or answer is NOTHING_YET:
+            return answer
+        self._has_begun = True
+        line = self._log.told(self._model, self._ignored)
+        return msgspec.structs.replace(answer, fields=answer.fields + line) if line else answer
 
 
 class GenerateEncoder:

@@ -20,6 +20,7 @@ from trivium.servers.djl.wire.options import DjlOptions
 from trivium.types import reasons
 from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.generation import Generate
+from trivium.types.ignored_fields import IgnoredFields
 from trivium.types.operations import Listing, ResponsePart
 from trivium.types.payload import Raw, Tensors
 from trivium.types.state import VersionState
@@ -49,6 +50,8 @@ class DjlInferEncoder:
         "_accept",
         "_begun",
         "_content_type",
+        "_ignored",
+        "_model",
         "_options",
         "_request_id",
         "_writer",
@@ -61,8 +64,10 @@ class DjlInferEncoder:
         accept: str,
         content_type: str,
         options: DjlOptions,
+        model: str = "",
         unknown: ServeError | None = None,
     ) -> None:
+        self._model = model
         self.unknown = unknown
         self._options = options
         self._request_id = request_id
@@ -70,12 +75,17 @@ class DjlInferEncoder:
         self._content_type = content_type
         self._begun = False
         self._writer: LmiWriter | None = None
+        self._ignored = b""
 
     def read(self, raw: Raw, parameters: Mapping[str, str]) -> Generate:
         """Read a body for a model that generates; its answer is then written in the form asked for. INVALID, naming the
         field.
         """
-        generate, self._writer = begin(raw, parameters, self._request_id, self._options.epoch())
+        log = self._options.ignored
+        ignored = None if log is None else IgnoredFields()
+        generate, self._writer = begin(raw, parameters, self._request_id, self._options.epoch(), ignored)
+        if log is not None and ignored is not None and ignored.found:
+            self._ignored = log.told(self._model, ignored)
         return generate
 
     def encode(self, part: ResponsePart) -> HttpAnswer:
@@ -115,7 +125,9 @@ class DjlInferEncoder:
         if not body and not part.final:
             return NOTHING_YET
         kind = writer.kind.encode()
-        fields = b"" if self._begun else b"%bContent-Type: %b\r\n" % (uncached_lines(self._request_id), kind)
+        fields = b""
+        if not self._begun:
+            fields = b"%b%bContent-Type: %b\r\n" % (uncached_lines(self._request_id), self._ignored, kind)
         return HttpAnswer(200, fields, (body,) if body else (), len(body), part.final)
 
     def _part(self, part: ResponsePart) -> HttpAnswer:
