@@ -5,12 +5,13 @@ earlier turns are the template's to use. What no model here can take (pictures, 
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from trivium.codecs.error_texts import quoted_json
-from trivium.codecs.request_fields import MOST_SHOWN, field_error, unsupported_field
+from trivium.codecs.request_fields import MOST_SHOWN, RequestFields, field_error, unsupported_field
 from trivium.types.ignored_fields import IgnoredFields
 
 ROLES: Mapping[str, str] = {
@@ -45,6 +46,20 @@ def read_messages(
             field, f"The field '{field}' is {found}; expected is a list of messages, at least one."
         )
     return tuple(_message(one, f"{field}[{index}]", ignored) for index, one in enumerate(value))
+
+
+def template_arguments(fields: RequestFields) -> Mapping[str, object]:
+    """Return the variables of the chat template; what a field of its own says, `chat_template_kwargs` may say too."""
+    told = {
+        "reasoning_effort": fields.text("reasoning_effort"),
+        "add_generation_prompt": fields.flag("add_generation_prompt"),
+        "continue_final_message": fields.flag("continue_final_message"),
+    }
+    if told["add_generation_prompt"] and told["continue_final_message"]:
+        why = "the last message is continued, or another one begun. Send 'add_generation_prompt' as false."
+        raise fields.contradiction("continue_final_message", why)
+    found = {name: value for name, value in told.items() if value is not None}
+    return {**found, **fields.objects("chat_template_kwargs")}
 
 
 def _message(value: object, place: str, ignored: IgnoredFields | None) -> Mapping[str, object]:
@@ -108,10 +123,8 @@ def _call(value: object, place: str) -> Mapping[str, object]:
         raise field_error(place, f"The field '{place}' is {_shown(value)}; {expected}.")
     arguments = function.get("arguments")
     if isinstance(arguments, str):
-        try:
+        with suppress(msgspec.DecodeError, UnicodeEncodeError, RecursionError):  # a model may have written it
             arguments = msgspec.json.decode(arguments) if arguments.strip() else {}
-        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-            pass  # a model may have written it: the template shows what it was
     return {**value, "function": {**function, "arguments": {} if arguments is None else arguments}}
 
 

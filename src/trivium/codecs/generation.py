@@ -87,7 +87,7 @@ _KNOWN = (*_OWN, *NAMES, *_REFUSED)
 def to_generate(
     payload: Tensors | Raw, parameters: Mapping[str, Scalar], model: str, ignored: IgnoredFields | None = None
 ) -> tuple[Generate, Mapping[str, Scalar]]:
-    """Return what is asked for, and the parameters that are left. Fields of a body that have no effect are `ignored`, or
+    """Return what is asked for, and the parameters that are left. Fields of a body without effect are `ignored`, or
     else refused. INVALID for what is no request to generate: the error names the field.
     """
     if isinstance(payload, Raw):

@@ -72,7 +72,9 @@ REPORTED: Mapping[str, tuple[object, ...]] = {
 
 _FORM = "Say in the prompt which form you want."
 MEANINGFUL: Mapping[str, tuple[str, tuple[object, ...]]] = {
-    **dict.fromkeys((*("guided_json", "guided_regex", "guided_choice", "guided_grammar", "guided_decoding"), *("structured_outputs", "json_schema", "grammar", "guided_json_object")), (_FORM, ())),
+    **dict.fromkeys(("guided_json", "guided_json_object", "guided_regex", "guided_choice"), (_FORM, ())),
+    **dict.fromkeys(("guided_grammar", "guided_decoding", "structured_outputs"), (_FORM, ())),
+    **dict.fromkeys(("json_schema", "grammar"), (_FORM, ())),
     "use_beam_search": ("Leave it out: beams are not searched here.", (False,)),
     "num_beams": ("Leave it out: beams are not searched here.", (1,)),
     "prompt_logprobs": ("Leave it out: there are no log probabilities of a prompt.", (0, False)),
@@ -83,8 +85,8 @@ MEANINGFUL: Mapping[str, tuple[str, tuple[object, ...]]] = {
     "chat_template": ("The model's own is used; put another one into its folder as chat_template.jinja.", ()),
     "documents": ("Put them into a message.", ([],)),
 }
-"""Fields that would change the meaning of an answer if they were dropped -> what to do, and values that ask for nothing.
-Where fields that nobody knows are ignored, these are refused.
+"""Fields without which an answer would mean something else -> what to do, and values that ask for nothing. Where fields
+that nobody knows are ignored, these are refused.
 """
 
 COMMON_NAMES: Mapping[str, str] = {

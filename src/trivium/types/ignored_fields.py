@@ -1,4 +1,4 @@
-"""Collects the fields of one request to generate that are taken and have no effect, so that its answer can name them."""
+"""Collects the fields of a request to generate that are taken and have no effect, so that its answer can name them."""
 
 from collections.abc import Collection
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from trivium.codecs.chat_messages import read_messages
+from trivium.codecs.chat_messages import read_messages, template_arguments
 from trivium.codecs.generation import MOST_PROMPTS, checked_ids
 from trivium.codecs.request_fields import RequestFields, field_error
 from trivium.codecs.sampling_fields import (
@@ -160,7 +160,7 @@ def read_chat(
     if alternatives and not form.has_logprobs:
         raise fields.contradiction("top_logprobs", "it needs 'logprobs' to be true. Send both.")
     messages = read_messages(fields.take("messages"), ignored=ignored)
-    arguments = _template_arguments(fields)
+    arguments = template_arguments(fields)
     for choice, tools in (("tool_choice", "tools"), ("function_call", "functions")):
         if document.get(choice) == "none":
             fields.take(tools)
@@ -237,20 +237,6 @@ def _sampling(
     if "temperature" not in said:
         filled["samples"] = True
     return sampling_of({**filled, **said}, fields, names)
-
-
-def _template_arguments(fields: RequestFields) -> Mapping[str, object]:
-    """Return the variables of the chat template; what a field of its own says, `chat_template_kwargs` may say too."""
-    told = {
-        "reasoning_effort": fields.text("reasoning_effort"),
-        "add_generation_prompt": fields.flag("add_generation_prompt"),
-        "continue_final_message": fields.flag("continue_final_message"),
-    }
-    if told["add_generation_prompt"] and told["continue_final_message"]:
-        why = "the last message is continued, or another one begun. Send 'add_generation_prompt' as false."
-        raise fields.contradiction("continue_final_message", why)
-    found = {name: value for name, value in told.items() if value is not None}
-    return {**found, **fields.objects("chat_template_kwargs")}
 
 
 def _judge_others(fields: RequestFields, refused: _Refused) -> None:

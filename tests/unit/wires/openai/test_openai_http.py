@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from trivium.codecs.request_fields import MOST_BYTES
+from trivium.codecs.sampling_fields import MEANINGFUL
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
@@ -152,13 +153,14 @@ def test_completions(fields, expected):
         (chat, {"prompt": "hi"}, "prompt"),
         (chat, {"chat_template_kwargs": []}, "chat_template_kwargs"),
         (chat, {"tools": [{"type": "function"}]}, "tools"),
-        (chat, {"tool_choice": "auto"}, "tool_choice"),
+        (chat, {"tool_choice": "required"}, "tool_choice"),
+        (chat, {"add_generation_prompt": True, "continue_final_message": True}, "continue_final_message"),
         (chat, {"tools": [{}], "tool_choice": "required"}, "tools"),
         (chat, {"response_format": {"type": "json_schema"}}, "response_format"),
         (chat, {"modalities": ["text", "audio"]}, "modalities"),
         (chat, {"audio": {"voice": "a"}}, "audio"),
         (chat, {"store": True}, "store"),
-        (chat, {"reasoning_effort": "high"}, "reasoning_effort"),
+        (chat, {"reasoning_effort": 5}, "reasoning_effort"),
         (chat, {"min_tokens": 5, "max_tokens": 4}, "min_tokens"),
         (completion, {"prompt": None}, "prompt"),
         (completion, {"prompt": []}, "prompt"),
@@ -413,8 +415,10 @@ def documented(title):
 
 def test_every_field_is_in_the_table_of_the_manual():
     extensions = {"logits_processor", *request.EXTENSIONS}
+    assert documented("Fields without effect") == set(request.WITHOUT_EFFECT)
+    assert documented("Refused in either") == set(MEANINGFUL)
     assert documented("Extensions") == extensions
-    known = {*request.CHAT_FIELDS, *request.CHAT_SAMPLING, *request.CHAT_REFUSED, *request.IGNORED}
-    assert documented("Fields of a chat") == known - extensions
+    known = {*request.CHAT_FIELDS, *request.CHAT_SAMPLING, *request.CHAT_REFUSED}
+    assert documented("Fields of a chat") == known - extensions - set(request.WITHOUT_EFFECT)
     known = {*request.COMPLETION_FIELDS, *request.COMPLETION_SAMPLING, *request.COMPLETION_REFUSED}
     assert documented("Fields of a completion") == known - extensions

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from trivium.codecs.chat_messages import read_messages
+from trivium.codecs.chat_messages import read_messages, template_arguments
 from trivium.codecs.request_fields import RequestFields, decode_request, field_error
 from trivium.codecs.sampling_fields import (
     COMMON_NAMES,
@@ -98,6 +98,9 @@ _CHAT_OWN = (
     "top_logprobs",
     "output_formatter",
     "chat_template_kwargs",
+    "reasoning_effort",
+    "add_generation_prompt",
+    "continue_final_message",
 )
 
 
@@ -180,7 +183,7 @@ def _chat(
 ) -> tuple[Generate, LmiForm]:
     fields = RequestFields(document, ignored=ignored)
     messages = read_messages(fields.take("messages"), ignored=ignored)
-    arguments = fields.objects("chat_template_kwargs")
+    arguments = template_arguments(fields)
     fields.take("model")
     fields.report({"user": ()})
     fields.take("user")
