@@ -13,6 +13,7 @@ import numpy as np
 
 from trivium.codecs import binary
 from trivium.codecs.binding import Wanted
+from trivium.codecs.generation_errors import wire_names
 from trivium.codecs.json_documents import read as read_document
 from trivium.codecs.near_names import near
 from trivium.codecs.request_fields import RequestFields, field_error, unknown_field
@@ -66,6 +67,9 @@ NAMES: Mapping[str, str] = {
     "logits_processor": "processor",
     "truncate_prompt_tokens": "truncate",
 }
+WIRE_NAMES = wire_names(NAMES, prompt=TEXT, prompts=TEXT)
+"""What a generate request calls its fields, by neutral name."""
+
 _REFUSED: Mapping[str, tuple[str, tuple[object, ...]]] = {
     "use_beam_search": ("Leave it out, or serve the model with static batching.", (False,)),
     "length_penalty": ("It belongs to beam search; leave it out.", (1, 1.0)),

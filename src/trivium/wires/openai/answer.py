@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from trivium.codecs.chat_answers import ChatChunks, ChatIdentity, Words, chat_completion, encode_json
 from trivium.codecs.conversion import is_slow_to_write, negotiated
 from trivium.codecs.generation import generated_of, is_slow_to_tell
+from trivium.codecs.generation_errors import in_words_of, wire_names
 from trivium.codecs.header_text import JSON, has_controls, is_name, reason_phrase, request_id_line
 from trivium.codecs.ignored_field_log import IgnoredFieldLog
 from trivium.types.errors import Code, ServeError, unwritable
@@ -21,7 +22,13 @@ from trivium.types.state import VersionState
 from trivium.types.wire import NOTHING_YET, HttpAnswer, costly
 from trivium.wires.openai.completion_answers import CompletionChunks, completion
 from trivium.wires.openai.errors import error_object, refuse
-from trivium.wires.openai.request import OpenAiForm, read_chat, read_completion
+from trivium.wires.openai.request import (
+    CHAT_SAMPLING,
+    COMPLETION_SAMPLING,
+    OpenAiForm,
+    read_chat,
+    read_completion,
+)
 
 EVENTS = b"Content-Type: text/event-stream; charset=utf-8\r\nCache-Control: no-cache\r\n"
 _DONE = b"data: [DONE]\n\n"
@@ -33,6 +40,12 @@ WORDS: Words = {
     Finish.ERROR: "stop",
 }
 _OWNER = "trivium"
+_NAMES: Mapping[bool, Mapping[str, str]] = {
+    True: wire_names(CHAT_SAMPLING),
+    False: wire_names(COMPLETION_SAMPLING, input_ids="prompt"),
+}
+"""What the route of chats, or of completions, calls the fields of a request to generate."""
+
 _OURS = frozenset(
     {
         "connection",
@@ -128,6 +141,7 @@ class OpenAiEncoder:
         return answer
 
     def _failed(self, error: ServeError) -> HttpAnswer:
+        error = in_words_of(error, _NAMES[self._is_chat])
         if not self._begun:
             return refuse(error, self._id)
         body = error_object(error)

@@ -11,6 +11,8 @@ from typing import Any
 import msgspec
 
 from trivium.codecs import data_reasons, jsontensors
+from trivium.codecs.generation import WIRE_NAMES
+from trivium.codecs.generation_errors import in_words_of
 from trivium.codecs.ignored_field_log import IgnoredFieldLog
 from trivium.codecs.v2_bodies import decode_members
 from trivium.types.error_info import ErrorInfo
@@ -120,6 +122,7 @@ class GenerateEncoder:
             return self._refusal(unwritable(error))
 
     def _refusal(self, error: ServeError) -> HttpAnswer:
+        error = in_words_of(error, WIRE_NAMES)
         return refuse(self._words.of_answer(error, Verb.GENERATE, self._model, self._id))
 
     def _answer(self, part: ResponsePart) -> HttpAnswer:
@@ -163,6 +166,7 @@ class GenerateStreamEncoder:
         return HttpAnswer(200, EVENTS, (event,), len(event), part.final)
 
     def _refusal(self, error: ServeError) -> HttpAnswer:
+        error = in_words_of(error, WIRE_NAMES)
         error = self._words.of_answer(error, Verb.GENERATE_STREAM, self._model, self._id)
         told = TABLE.wording(error)
         if not self._has_begun and told.content_type != EVENTS:

@@ -10,10 +10,12 @@ from trivium.codecs.binary import Buffer
 from trivium.codecs.conversion import is_slow_to_write, negotiated
 from trivium.codecs.error_texts import wire_text
 from trivium.codecs.generation import is_slow_to_tell
+from trivium.codecs.generation_errors import in_words_of
 from trivium.codecs.header_text import JSON, has_controls, is_name, reason_phrase, uncached_lines
 from trivium.codecs.json_documents import indented
 from trivium.servers.djl.wire.binary_answer import binary_body, unnamed
 from trivium.servers.djl.wire.errors import HANDLER_FAILED, chunk, of_generation, refuse
+from trivium.servers.djl.wire.generate_request import LMI_NAMES
 from trivium.servers.djl.wire.generated_answer import LmiWriter, begin, piece_of
 from trivium.servers.djl.wire.meter import DjlMeter
 from trivium.servers.djl.wire.options import DjlOptions
@@ -112,11 +114,12 @@ class DjlInferEncoder:
         if not self._begun:
             if self.unknown is not None and error.reason == reasons.UNKNOWN_MODEL:
                 error = self.unknown
-            error = error if self._writer is None else of_generation(error)
+            error = error if self._writer is None else of_generation(in_words_of(error, LMI_NAMES))
             options = self._options
             answer = refuse(error, self._request_id, options.exact, statuses=options.statuses)
             options.meter.refused(error, answer.status)
             return answer
+        error = in_words_of(error, LMI_NAMES)
         body = chunk(error) if self._writer is None else self._writer.failed(error)
         return HttpAnswer(200, b"", (body,), len(body))
 

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from trivium.codecs.chat_messages import read_messages, template_arguments
+from trivium.codecs.generation_errors import wire_names
 from trivium.codecs.request_fields import RequestFields, decode_request, field_error
 from trivium.codecs.sampling_fields import (
     COMMON_NAMES,
@@ -61,6 +62,9 @@ WITHOUT_EFFECT: Mapping[str, tuple[object, ...]] = {
     **dict.fromkeys(("metadata", "parallel_tool_calls", "store"), (False,)),
 }
 CHAT_SAMPLING: Mapping[str, str] = {"max_completion_tokens": "max_tokens", **SAMPLING}
+LMI_NAMES = wire_names(SAMPLING, prompt="inputs", prompts="inputs")
+"""What LMI calls the fields of a request to generate, by neutral name."""
+
 _STATIC = "Leave it out, or serve the model with static batching."
 _Refused = Mapping[str, tuple[str, tuple[object, ...]]]
 REFUSED: _Refused = {
