@@ -21,9 +21,7 @@ _OF_GENERATION = (reasons.GENERATION_FIELD, reasons.TOO_LONG)
 
 
 def in_words_of(error: ServeError, names: Mapping[str, str]) -> ServeError:
-    """Return an engine's error about a field with the names of a wire, of which `names` has those of its own; any other
-    error as it is.
-    """
+    """Return an engine's error about a field with the `names` of a wire's own; any other error as it is."""
     if error.reason not in _OF_GENERATION:
         return error
     known = {**_NEUTRAL, **names}

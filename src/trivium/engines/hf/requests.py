@@ -85,9 +85,9 @@ def _too_long(limits: GenerationLimits, field: str, found: str) -> ServeError:
     """Return the error in words by which libraries of clients know it: they go on with another model, or less text."""
     info = ErrorInfo.of(reasons.TOO_LONG, model=limits.model, field=field, names="truncate")
     text = (
-        f"'{field}' has {found}. This model's maximum context length is {limits.context} tokens, of a prompt and its "
-        "answer together. Shorten it, say how many tokens to keep with 'truncate', or load the model with a greater "
-        "'max_context'."
+        f"the prompt is too long: '{field}' has {found}. This model's maximum context length is {limits.context} "
+        "tokens, of a prompt and its answer together. Shorten it, say how many tokens to keep with 'truncate', or load "
+        "the model with a greater 'max_context'."
     )
     return ServeError(Code.INVALID, f"Model '{limits.model}': {text}", info=info)
 

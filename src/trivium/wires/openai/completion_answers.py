@@ -95,7 +95,7 @@ def completion_logprobs(tokens: Sequence[TokenText], alternatives: int, offset: 
 
 
 def _top(token: TokenText, name: str, logprob: float) -> dict[str, float]:
-    """Return the alternatives by name, of which two may be written alike in a strange vocabulary."""
+    """Return the alternatives by name; where a strange vocabulary writes two alike, the second by its number."""
     found = {name: logprob}
     for number, other, p in token.alternatives:
         if (number, other) != (token.id, name):

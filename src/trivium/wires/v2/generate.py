@@ -96,7 +96,7 @@ class IgnoringEncoder:
         self._has_begun = False
 
     def encode(self, part: ResponsePart) -> HttpAnswer:
-        """What the other writes; the first piece has the line."""
+        """Return what the other writes, with the line in the first piece."""
         answer = self._encoder.encode(part)
         if self._has_begun or answer is NOTHING_YET:
             return answer

@@ -1,11 +1,16 @@
-"""A model whose tokenizer drops the first blank continues a prompt in every dialect as all tokens say it at once."""
+"""A tiny model in three dialects: continuations say what all tokens say at once, fields without effect are named in the
+answer, and errors are those that the libraries of clients branch on.
+"""
 
 import json
 from collections.abc import Iterator
 from typing import Any
 
 import httpx
+import openai
 import pytest
+from langchain_core.exceptions import ContextOverflowError
+from langchain_openai import ChatOpenAI
 from tests.harness.language_models import sentence_pieces, write
 from tests.harness.server_process import ServerProcess, serve
 
@@ -81,3 +86,51 @@ def test_a_stop_text_is_cut_wherever_it_begins(server: ServerProcess, expected: 
         cut = expected[: expected.index(stop)]
         assert completed(server, stop=stop) == cut
         assert completed(server, stop=stop, stream=True) == cut
+
+
+def test_fields_without_effect_are_named_in_every_dialect(server: ServerProcess) -> None:
+    body = {"model": "bare", "prompt": PROMPT, "max_tokens": 2, "chat_id": "1", "keep_alive": "5m"}
+    assert post(server, "/v1/completions", body).headers["trivium-ignored"] == "keep_alive, chat_id"
+    streamed = post(server, "/v1/completions", {**body, "stream": True})
+    assert streamed.headers["trivium-ignored"] == "keep_alive, chat_id"
+    given = {"max_new_tokens": 2, "use_lru_kv_cache": True, "mood": 1}
+    answer = post(server, "/predictions/djl", {"inputs": PROMPT, "parameters": given, "id": 1})
+    assert set(answer.headers["trivium-ignored"].split(", ")) == {
+        "parameters.use_lru_kv_cache",
+        "parameters.mood",
+        "id",
+    }
+    given = {"text_input": PROMPT, "max_tokens": 2, "mood": 1}
+    for route in ("generate", "generate_stream"):
+        answer = post(server, f"/v2/models/bare/{route}", {**given, "stream": route != "generate"})
+        assert answer.headers["trivium-ignored"] == "mood"
+    assert (
+        "trivium-ignored"
+        not in post(server, "/v1/completions", {**body, "chat_id": None, "keep_alive": None}).headers
+    )
+    said = server.said()
+    assert said.count("the field 'keep_alive' of a request has no effect here, and is ignored.") == 1
+    assert said.count("the field 'mood' of a request is not known here") == 1
+
+
+def test_a_prompt_that_is_too_long_is_an_error_that_clients_know(server: ServerProcess) -> None:
+    long = "a b c " * 200
+    with openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0) as client:
+        with pytest.raises(openai.BadRequestError, match="maximum context length is 128 tokens") as caught:
+            client.completions.create(model="bare", prompt=long)
+        assert (caught.value.code, caught.value.param) == ("context_length_exceeded", "prompt")
+        assert "'truncate_prompt_tokens'" in caught.value.message
+        with pytest.raises(openai.BadRequestError, match="'top_p' is 0") as caught:
+            client.completions.create(model="bare", prompt="a", top_p=0)
+        assert caught.value.param == "top_p"
+    chat = ChatOpenAI(model="bare", base_url=f"{server.url}/v1", api_key="none", max_retries=0)
+    with pytest.raises(ContextOverflowError):
+        chat.invoke(long)
+    with pytest.raises(ContextOverflowError):
+        list(chat.stream(long))
+    answer = httpx.post(f"{server.url}/predictions/djl", json={"inputs": long}, timeout=60)
+    assert ("'inputs' has" in answer.text, "'truncate'" in answer.text) == (True, True), answer.text
+    answer = httpx.post(f"{server.url}/v2/models/bare/generate", json={"text_input": long}, timeout=60)
+    assert ("'text_input' has" in answer.text, "'truncate_prompt_tokens'" in answer.text) == (True, True), (
+        answer.text
+    )
