@@ -37,6 +37,7 @@ from trivium.types.spec import Device, ModelSpec
 log = logging.getLogger(__name__)
 
 _TYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+_LETTERS = ("a", "▁a", "Ġa", "e", "▁the", "1")
 _OTHERS = "Serve it with vLLM, or with a handler in Python that calls generate."
 
 
@@ -205,11 +206,8 @@ def _reading(model: Any, tokenizer: Any, told: DescribedModel) -> TokenReading:
 
     special = frozenset(tokenizer.all_special_ids)
     added = getattr(tokenizer, "added_tokens_decoder", {})
-    hidden = frozenset(
-        one
-        for one in special.union(number for number, token in added.items() if token.special)
-        if not decode([one]) and decode_all([one])
-    )
+    specials = special.union(number for number, token in added.items() if token.special)
+    hidden = frozenset(one for one in specials if _said(decode, one) == "" and _said(decode_all, one))
     names = token_names(tokenizer, decode_all)
     return TokenReading(decode, decode_all, names, special, _ends(model, tokenizer, told), hidden)
 
@@ -223,9 +221,19 @@ def token_names(tokenizer: Any, decode_all: Decode) -> TokenNames:
 
     backend = getattr(tokenizer, "backend_tokenizer", None)
     decoder = "" if backend is None or backend.decoder is None else repr(backend.decoder)
-    plain = tokenizer("a", add_special_tokens=False)["input_ids"]
-    anchor = plain[-1] if plain and decode_all(plain[-1:]).strip() else None
+    # found without encoding a text, which some tokenizers never end
+    letters = (tokenizer.convert_tokens_to_ids(letter) for letter in _LETTERS)
+    known = (one for one in letters if isinstance(one, int) and one != tokenizer.unk_token_id)
+    anchor = next((one for one in known if (_said(decode_all, one) or "").strip()), None)
     return TokenNames(decode_all, piece, anchor, "ByteLevel" in decoder)
+
+
+def _said(decode: Decode, token: int) -> str | None:
+    """Return what one token says; None where the tokenizer cannot read it."""
+    try:
+        return decode([token])
+    except BaseException:  # a panic of Rust is no Exception, and ends no load: requests are told of it
+        return None
 
 
 def _ends(model: Any, tokenizer: Any, told: DescribedModel) -> frozenset[int]:

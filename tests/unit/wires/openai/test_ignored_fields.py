@@ -11,8 +11,9 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.generation import Finish, Generated, GeneratedChoice
 from trivium.types.ignored_fields import MOST, IgnoredFields
 from trivium.types.operations import ResponsePart
+from trivium.types.protocol_context import ProtocolContext
 from trivium.types.wire import Body, Head
-from trivium.wires.openai.http import OpenAiHttp
+from trivium.wires.openai.http import OpenAiHttp, make
 
 CHAT, COMPLETION = "/v1/chat/completions", "/v1/completions"
 PROMPTS = {CHAT: {"messages": [{"role": "user", "content": "hi"}]}, COMPLETION: {"prompt": "hi"}}
@@ -213,3 +214,16 @@ def test_the_log_says_each_field_once_and_remembers_so_many(caplog):
             ignored.add(f"f{number}", ("x",))
             assert log.told("m", ignored) == f"Trivium-Ignored: f{number}\r\n".encode()
     assert len(caplog.records) == MOST_REMEMBERED - 3
+
+
+@pytest.mark.parametrize("is_strict", [True, False])
+def test_the_operator_may_have_them_refused(is_strict):
+    protocol = make(ProtocolContext(strict_requests=is_strict))
+    head = Head("POST", CHAT, "", {})
+    body = json.dumps({"model": "m", **PROMPTS[CHAT], "chat_id": "1", "user": "u"}).encode()
+    operation, _ = protocol.decode(head, protocol.head(head), Body(body))
+    if not is_strict:
+        assert operation.as_generate(operation.payload, {}).messages
+        return
+    with pytest.raises(ServeError, match="'chat_id' is not known here"):
+        operation.as_generate(operation.payload, {})
