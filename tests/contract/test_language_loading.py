@@ -71,6 +71,8 @@ def test_facts_say_sizes_and_memory_and_the_form_of_a_request(folder):
         "slots": "4",
         "context": "512 tokens per slot",
         "dtype": "fp32",
+        "ends": "1",
+        "sampling": "as each request says",
     }
     assert "512 bytes for each token of each slot" in found.details["memory"][0]
 

@@ -135,7 +135,7 @@ def test_sampling_reaches_the_model_with_the_defaults_of_each_dialect(client: op
             json.loads(client.completions.create(model="m", prompt="sampling", **fields).choices[0].text)
         )
 
-    assert told() == {"temperature": 1.0, "max_tokens": 16}
+    assert told() == {"samples": True, "max_tokens": 16}
     own = {"top_k": 5, "min_tokens": 20}
     assert told(temperature=0, top_p=0.5, seed=3, logit_bias={"7": -5}, extra_body=own) == {
         **own,
@@ -146,7 +146,7 @@ def test_sampling_reaches_the_model_with_the_defaults_of_each_dialect(client: op
         "logit_bias": {"7": -5.0},
     }
     chat = client.chat.completions.create(**asked("sampling"))
-    assert json.loads(chat.choices[0].message.content) == {"temperature": 1.0}
+    assert json.loads(chat.choices[0].message.content) == {"samples": True}
     roles = client.chat.completions.create(
         model="m",
         messages=[{"role": "developer", "content": "be short"}, {"role": "user", "content": "messages"}],
@@ -171,7 +171,7 @@ def test_sampling_reaches_the_model_with_the_defaults_of_each_dialect(client: op
             "not supported",
         ),
         (asked("hi", messages=[]), "messages", "an empty list"),
-        (asked("hi", extra_body={"temprature": 1}), "temprature", "Did you mean 'temperature'"),
+        (asked("hi", extra_body={"guided_json": {}}), "guided_json", "not supported"),
         (asked("refused", stream=True), None, "longer than the context"),
     ],
 )
@@ -181,6 +181,15 @@ def test_refusals_name_the_field(
     with pytest.raises(openai.APIStatusError, match=words.replace("(", r"\(")) as caught:
         client.chat.completions.create(**fields)
     assert (400 <= caught.value.status_code < 500, caught.value.param) == (True, param)
+
+
+def test_a_field_that_nobody_knows_is_named_in_the_answer(
+    client: openai.OpenAI, server: ServerProcess
+) -> None:
+    for _ in range(2):
+        answer = client.chat.completions.with_raw_response.create(**asked("hi", extra_body={"temprature": 1}))
+        assert answer.headers["trivium-ignored"] == "temprature"
+    assert server.said().count("Did its sender mean 'temperature'?") == 1
 
 
 def test_failures_before_and_in_mid_stream(client: openai.OpenAI) -> None:
@@ -262,13 +271,19 @@ def test_triton_over_http(server: ServerProcess) -> None:
         events = [json.loads(line[6:]) for line in stream.iter_lines() if line]
     assert [event["text_output"] for event in events] == ["The ", "capital ", "of "]
     for fields, words in (
-        ({"text_input": "hi", "sampling_parameters": '{"temprature": 1}'}, "sampling_parameters.temprature"),
+        (
+            {"text_input": "hi", "sampling_parameters": '{"guided_json": 1}'},
+            "sampling_parameters.guided_json",
+        ),
         ({"text_input": "hi", "top_p": 2}, "top_p"),
         ({"text_input": "hi", "input_ids": [1]}, "Exactly one of"),
         ({"inputs_embeds": [[1, 2], [3]]}, "inputs_embeds"),
     ):
         refused = httpx.post(f"{address}/generate", json=fields)
         assert (refused.status_code, words in refused.json()["error"]) == (400, True), refused.text
+    taken = {"text_input": "hi", "sampling_parameters": '{"temprature": 1}'}
+    answer = httpx.post(f"{address}/generate", json=taken)
+    assert (answer.status_code, answer.headers["trivium-ignored"]) == (200, "sampling_parameters.temprature")
     client = triton_http.InferenceServerClient(server.address)
     inputs = [triton_http.InferInput("input_ids", [1, 2], "INT64")]
     inputs[0].set_data_from_numpy(np.array([[1, 2]], np.int64))
@@ -321,8 +336,10 @@ def test_lmi(server: ServerProcess) -> None:
     )
     assert chat.json()["choices"][0]["message"]["content"] == ANSWER
     assert chat.json()["choices"][0]["finish_reason"] == "eos_token"
+    taken = httpx.post(url, json={"inputs": "hi", "parameters": {"temprature": 1}})
+    assert (taken.status_code, taken.headers["trivium-ignored"]) == (200, "parameters.temprature")
     for fields in (
-        {"inputs": "hi", "parameters": {"temprature": 1}},
+        {"inputs": "hi", "parameters": {"num_beams": 4}},
         {"inputs": "early", "stream": True},
         {},
     ):

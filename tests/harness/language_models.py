@@ -97,8 +97,10 @@ def text(start: int, length: int) -> str:
     return whole[start : start + length]
 
 
-def write(folder: Path, kind: str, seed: int = 0, **others: int) -> Path:
-    """Write a model of a kind, some of whose sizes may be others, and return its folder."""
+def write(folder: Path, kind: str, seed: int = 0, made=None, **others: int) -> Path:
+    """Write a model of a kind, some of whose sizes may be others, with the tokenizer that was `made` for it, and return
+    its folder.
+    """
     transformers = pytest.importorskip("transformers")
     torch = pytest.importorskip("torch")
     name, sizes = _KINDS[kind]
@@ -109,9 +111,10 @@ def write(folder: Path, kind: str, seed: int = 0, **others: int) -> Path:
     model = transformers.AutoModelForCausalLM.from_config(
         getattr(transformers, name)(**sizes | others)
     ).eval()
-    scale(model, torch)
+    made = made or tokenizer()
+    scale(model, torch, made)
     model.save_pretrained(folder)
-    tokenizer().save_pretrained(folder)
+    made.save_pretrained(folder)
     return folder
 
 
@@ -124,13 +127,13 @@ def write_tokenizer(folder: Path, kind: str) -> Path:
     return folder
 
 
-def scale(model, torch):
+def scale(model, torch, made):
     """Spread the weights, and the logits, until the two best of half the tokens lie 0.1 apart at least."""
     with torch.inference_mode():
         for parameter in model.parameters():
             if parameter.dim() > 1:
                 parameter.mul_(4.0)
-        ids = torch.tensor([tokenizer()(text(3, 600))["input_ids"][:200]])
+        ids = torch.tensor([made(text(3, 600))["input_ids"][:200]])
         for _ in range(12):
             best = model(input_ids=ids).logits[0].topk(2, -1).values
             if float((best[:, 0] - best[:, 1]).median()) >= 0.2:
@@ -196,6 +199,22 @@ def tokenizer():
     made.train_from_iterator([_documentation()[:200_000]], trainer)
     return transformers.PreTrainedTokenizerFast(
         tokenizer_object=made, bos_token="<s>", eos_token="</s>", chat_template=TEMPLATE
+    )
+
+
+def sentence_pieces():
+    """A tokenizer of SentencePiece's kind, which has a blank in front of a text and drops it: words, and letters."""
+    tokenizers = pytest.importorskip("tokenizers")
+    transformers = pytest.importorskip("transformers")
+    words = sorted({word for word in _documentation()[:20_000].split() if word.isalpha()})[:150]
+    letters = sorted({letter for letter in _documentation() if 32 < ord(letter) < 127})
+    pieces = ["<unk>", "<s>", "</s>", "▁", *letters, *(f"▁{word}" for word in words)]
+    scores = [(piece, -1.0 if len(piece) > 2 else -5.0) for piece in dict.fromkeys(pieces)]
+    made = tokenizers.Tokenizer(tokenizers.models.Unigram(scores, 0))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace("▁", "always")
+    made.decoder = tokenizers.decoders.Metaspace("▁", "always")
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=made, bos_token="<s>", eos_token="</s>", unk_token="<unk>", chat_template=TEMPLATE
     )
 
 

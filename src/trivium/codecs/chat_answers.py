@@ -4,6 +4,7 @@ Which words say why an answer ended, and how a chunk is framed, is its protocol'
 the same in all chunks of an answer is written once. Pure.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -101,7 +102,7 @@ def chat_logprobs(tokens: Sequence[TokenText]) -> dict[str, object]:
     """Return log probabilities of tokens in the form of chats."""
     content = [
         {
-            **_token(token.text, token.logprob),
+            **_token(token.name or token.text, token.logprob),
             "top_logprobs": [_token(text, p) for _, text, p in token.alternatives],
         }
         for token in tokens
@@ -112,7 +113,18 @@ def chat_logprobs(tokens: Sequence[TokenText]) -> dict[str, object]:
 def _token(text: str, logprob: float | None) -> dict[str, object]:
     """An infinite one is as little as JSON can say of it."""
     known = LEAST if logprob is None else max(logprob, LEAST)
-    return {"token": text, "logprob": known, "bytes": list(text.encode())}
+    return {"token": text, "logprob": known, "bytes": list(token_bytes(text))}
+
+
+def token_bytes(name: str) -> bytes:
+    """Return the bytes that the name of a token stands for."""
+    if name.startswith(_BYTES) and _IS_BYTES.fullmatch(name):
+        return bytes.fromhex(name[len(_BYTES) :].replace("\\x", ""))
+    return name.encode()
+
+
+_BYTES = "bytes:"
+_IS_BYTES = re.compile(r"bytes:(\\x[0-9a-f]{2})+")
 
 
 LEAST = -9999.0

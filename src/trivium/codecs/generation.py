@@ -13,14 +13,24 @@ import numpy as np
 
 from trivium.codecs import binary
 from trivium.codecs.binding import Wanted
+from trivium.codecs.generation_errors import wire_names
 from trivium.codecs.json_documents import read as read_document
 from trivium.codecs.near_names import near
 from trivium.codecs.request_fields import RequestFields, field_error, unknown_field
-from trivium.codecs.sampling_fields import COMMON_NAMES, HIDES_SPECIAL, Said, read_sampling, sampling_of
+from trivium.codecs.sampling_fields import (
+    COMMON_NAMES,
+    HIDES_SPECIAL,
+    MEANINGFUL,
+    REPORTED,
+    Said,
+    read_sampling,
+    sampling_of,
+)
 from trivium.codecs.v2_bodies import decode_members
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.generation import Embeddings, Finish, Generate, Generated, Sampling
+from trivium.types.ignored_fields import IgnoredFields
 from trivium.types.payload import Payload, Raw, RawForm, Scalar, Tensor, Tensors
 from trivium.types.spec import TensorSpec
 
@@ -57,6 +67,9 @@ NAMES: Mapping[str, str] = {
     "logits_processor": "processor",
     "truncate_prompt_tokens": "truncate",
 }
+WIRE_NAMES = wire_names(NAMES, prompt=TEXT, prompts=TEXT)
+"""What a generate request calls its fields, by neutral name."""
+
 _REFUSED: Mapping[str, tuple[str, tuple[object, ...]]] = {
     "use_beam_search": ("Leave it out, or serve the model with static batching.", (False,)),
     "length_penalty": ("It belongs to beam search; leave it out.", (1, 1.0)),
@@ -70,16 +83,16 @@ _REFUSED: Mapping[str, tuple[str, tuple[object, ...]]] = {
     "guided_decoding": ("Say in the prompt which form you want.", ()),
     "structured_outputs": ("Say in the prompt which form you want.", ()),
 }
-_DEFAULTS: Said = {"temperature": 1.0, "max_tokens": 16}
+_MAX_TOKENS = 16
 _OWN = (TEXT, IDS, EMBEDS, STREAM, SAMPLING, EXCLUDES)
 _KNOWN = (*_OWN, *NAMES, *_REFUSED)
 
 
 def to_generate(
-    payload: Tensors | Raw, parameters: Mapping[str, Scalar], model: str
+    payload: Tensors | Raw, parameters: Mapping[str, Scalar], model: str, ignored: IgnoredFields | None = None
 ) -> tuple[Generate, Mapping[str, Scalar]]:
-    """Return what is asked for, and the parameters that are left. INVALID for what is no request to generate: the
-    error names the field.
+    """Return what is asked for, and the parameters that are left. Fields of a body without effect are `ignored`, or
+    else refused. INVALID for what is no request to generate: the error names the field.
     """
     if isinstance(payload, Raw):
         if payload.form is not RawForm.FIELDS:
@@ -97,8 +110,9 @@ def to_generate(
             raise field_error(twice, f"The field '{twice}' is both an input and a parameter. Send it once.")
         given |= beside
         rest = {key: value for key, value in parameters.items() if key not in _KNOWN}
-        is_strict = False
-    return _generate(given, model, is_strict, rest), rest
+        is_strict, ignored = False, None
+    fields = RequestFields(given, as_text=True, ignored=ignored)
+    return _generate(fields, model, is_strict, rest), rest
 
 
 def _members(raw: Raw, parameters: Mapping[str, Scalar]) -> tuple[dict[str, Any], dict[str, Scalar]]:
@@ -149,8 +163,7 @@ def _text(element: object, name: str) -> str:
         raise field_error(name, f"The input '{name}' is not UTF-8 ({error}). Send text.") from error
 
 
-def _generate(given: dict[str, Any], model: str, is_strict: bool, rest: Mapping[str, Scalar]) -> Generate:
-    fields = RequestFields(given, as_text=True)
+def _generate(fields: RequestFields, model: str, is_strict: bool, rest: Mapping[str, Scalar]) -> Generate:
     streams = fields.flag(STREAM) or False
     excludes = fields.flag(EXCLUDES)
     if streams and excludes is False:
@@ -178,7 +191,7 @@ def _sampling(fields: RequestFields, is_strict: bool) -> Sampling:
     if is_strict:
         fields.refuse_others(_KNOWN)
     if packed is not None:
-        inner = RequestFields(_object(packed, fields), f"{SAMPLING}.", as_text=True)
+        inner = RequestFields(_object(packed, fields), f"{SAMPLING}.", as_text=True, ignored=fields.ignored)
         for attribute, value in _said(inner).items():
             if said.setdefault(attribute, value) != value:
                 name = next(name for name, own in NAMES.items() if own in (attribute, HIDES_SPECIAL))
@@ -186,19 +199,24 @@ def _sampling(fields: RequestFields, is_strict: bool) -> Sampling:
                     name, "a parameter says the same thing with another value. Send one."
                 )
         inner.refuse_others((*NAMES, *_REFUSED))
-    return sampling_of({**_DEFAULTS, **_within(said)}, fields, NAMES)
+    return sampling_of(_filled(said), fields, NAMES)
 
 
-def _within(said: Said) -> Said:
-    """Let a minimum of tokens above the default maximum be that as well."""
-    least = said.get("min_tokens", 0)
-    return {"max_tokens": max(least, _DEFAULTS["max_tokens"]), **said}
+def _filled(said: Said) -> Said:
+    """Fill in the defaults: tokens are drawn, by a temperature of 1 unless the model has one of its own; a minimum of
+    tokens above the default maximum is that as well.
+    """
+    filled: Said = {"max_tokens": max(said.get("min_tokens", 0), _MAX_TOKENS)}
+    return (filled if "temperature" in said else {**filled, "samples": True}) | said
 
 
 def _said(fields: RequestFields) -> Said:
     said = read_sampling(fields, NAMES)
-    for name, (way_out, neutral) in _REFUSED.items():
-        fields.refuse(name, way_out, *neutral)
+    fields.report(REPORTED)
+    tables = (_REFUSED,) if fields.ignored is None else (_REFUSED, MEANINGFUL)
+    for table in tables:
+        for name, (way_out, neutral) in table.items():
+            fields.refuse(name, way_out, *neutral)
     return said
 
 

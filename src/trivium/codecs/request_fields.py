@@ -17,6 +17,7 @@ from trivium.codecs.v2_bodies import MOST_VALUES, decode_object
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
+from trivium.types.ignored_fields import IgnoredFields
 
 MOST_SHOWN = 40
 """Characters of a value that an error repeats."""
@@ -38,10 +39,17 @@ def unsupported_field(field: str, value: object, way_out: str) -> ServeError:
 
 class RequestFields:
     """Reads one object. `place` stands in front of its fields in errors (`parameters.`). With `as_text` numbers, flags
-    and lists may be texts that hold their JSON.
+    and lists may be texts that hold their JSON. What nobody has read in the end is `ignored`, or else refused.
     """
 
-    def __init__(self, given: Mapping[str, Any], place: str = "", as_text: bool = False) -> None:
+    def __init__(
+        self,
+        given: Mapping[str, Any],
+        place: str = "",
+        as_text: bool = False,
+        ignored: IgnoredFields | None = None,
+    ) -> None:
+        self.ignored = ignored
         self._left = {key: value for key, value in given.items() if value is not None}
         self._place = place
         self._as_text = as_text
@@ -140,10 +148,28 @@ class RequestFields:
             return
         raise unsupported_field(self._place + name, value, way_out)
 
+    def report(self, rows: Mapping[str, tuple[object, ...]]) -> None:
+        """Take fields that are known and have no effect, where such are ignored; a value that asks for nothing is not
+        worth a word.
+        """
+        if self.ignored is None or self._left.keys().isdisjoint(rows):
+            return
+        for name, neutral in rows.items():
+            value = self._plain(name)
+            if value is not None and not any(value == one and type(value) is type(one) for one in neutral):
+                self.ignored.add(self._place + name)
+
     def refuse_others(self, known: Iterable[str] = ()) -> None:
-        """Refuse the first field that nobody has read, and suggest the known one nearest to it. INVALID."""
+        """Refuse the first field that nobody has read, and suggest the known one nearest to it, or ignore them all.
+        INVALID.
+        """
         name = next(iter(self._left), None)
         if name is None:
+            return
+        if self.ignored is not None:
+            names = list(known)
+            for other in self._left:
+                self.ignored.add(self._place + other[:MOST_SHOWN], names)
             return
         raise unknown_field(self._place, name, list(known))
 

@@ -57,6 +57,38 @@ RULES: Mapping[str, Take] = {
     "processor": RequestFields.text,
     "truncate": integer(1, MOST_TOKENS),
 }
+REPORTED: Mapping[str, tuple[object, ...]] = {
+    **dict.fromkeys(("length_penalty", "diversity_penalty"), (1, 1.0, 0, 0.0)),
+    "early_stopping": (False,),
+    "use_cache": (True,),
+    "spaces_between_special_tokens": (True,),
+    "guided_decoding_backend": (),
+    "priority": (0,),
+    "request_id": (),
+    "cache_salt": (),
+    "keep_alive": (),
+}
+"""Fields that clients of other servers send, and that change nothing of a text here -> values that ask for nothing."""
+
+_FORM = "Say in the prompt which form you want."
+MEANINGFUL: Mapping[str, tuple[str, tuple[object, ...]]] = {
+    **dict.fromkeys(("guided_json", "guided_json_object", "guided_regex", "guided_choice"), (_FORM, ())),
+    **dict.fromkeys(("guided_grammar", "guided_decoding", "structured_outputs"), (_FORM, ())),
+    **dict.fromkeys(("json_schema", "grammar"), (_FORM, ())),
+    "use_beam_search": ("Leave it out: beams are not searched here.", (False,)),
+    "num_beams": ("Leave it out: beams are not searched here.", (1,)),
+    "prompt_logprobs": ("Leave it out: there are no log probabilities of a prompt.", (0, False)),
+    "bad_words": ("Use 'logit_bias' against single tokens.", ([],)),
+    "allowed_token_ids": ("Use 'logit_bias'.", ([],)),
+    "detokenize": ("Text is what is answered; leave it out.", (True,)),
+    "logits_processors": ("Send 'logits_processor' with the name of one of the model's own.", ([],)),
+    "chat_template": ("The model's own is used; put another one into its folder as chat_template.jinja.", ()),
+    "documents": ("Put them into a message.", ([],)),
+}
+"""Fields without which an answer would mean something else -> what to do, and values that ask for nothing. Where fields
+that nobody knows are ignored, these are refused.
+"""
+
 COMMON_NAMES: Mapping[str, str] = {
     name: name
     for name in (

@@ -59,6 +59,11 @@ class GeneralConfig:
         2 * 2**30,
         "Request bodies held at once, over all connections, and as much again over gRPC.",
     )
+    strict_requests: bool = option(
+        "--strict-requests",
+        False,
+        "Refuse requests to generate that have fields without effect, in place of naming those in a header line.",
+    )
     drain_timeout: float = option(
         "--drain-timeout",
         25.0,

@@ -30,6 +30,7 @@ def protocol_context(config: ServerConfig, name: str, version: str) -> ProtocolC
         has_quantiles=bool(config.metrics.quantiles),
         has_first_part_metrics=config.metrics.first_part,
         own=config.own,
+        strict_requests=config.server.strict_requests,
     )
 
 

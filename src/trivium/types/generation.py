@@ -87,7 +87,8 @@ class Generate(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 class TokenText(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """One generated token: the text that it completes (empty in the middle of a character), its log probability, and
-    the `alternatives` that were asked for, each with id, text and log probability, the likeliest first.
+    the `alternatives` that were asked for, each with id, name and log probability, the likeliest first. Its `name` is
+    what the vocabulary has for it, where that may differ from the text: `bytes:\\xe4` for a piece of a character.
     """
 
     id: int
@@ -95,6 +96,7 @@ class TokenText(msgspec.Struct, frozen=True, gc=False, array_like=True):
     logprob: float | None = None
     alternatives: tuple[tuple[int, str, float], ...] = ()
     is_special: bool = False
+    name: str = ""
 
 
 class GeneratedChoice(msgspec.Struct, frozen=True, gc=False, array_like=True):

@@ -12,6 +12,7 @@ import msgspec
 
 from trivium.types.errors import ServeError
 from trivium.types.generation import Generate
+from trivium.types.ignored_fields import IgnoredFields
 from trivium.types.log_settings import NO_LOG_CHANGE, LogChange, LogSettings
 from trivium.types.payload import Payload, PayloadKind, Raw, RequestPayload, Scalar
 from trivium.types.sources import ModelSource
@@ -58,7 +59,7 @@ class Infer(msgspec.Struct, frozen=True, gc=False):
     own that it names. It needs the standing call `adapter`, if it names one. With `alone` no other item shares its run,
     and it waits for none to do so. Of a model that generates, `as_generate`
     reads a body in the protocol's own form, with the parameters of the model: it raises ServeError, and is called once,
-    in any thread.
+    in any thread. Fields of a request to generate that have no effect are `ignored`, or else refused.
 
     `priority` 0 is the model's default level. `queue_timeout` and `deadline` are seconds from receipt: in
     the queue, and until the answer. `origin` is told where requests may be traced;
@@ -83,6 +84,7 @@ class Infer(msgspec.Struct, frozen=True, gc=False):
     adapter: str = ""
     alone: bool = False
     as_generate: Callable[[Raw, Mapping[str, str]], Generate] | None = None
+    ignored: IgnoredFields | None = None
 
 
 class InferLazily(msgspec.Struct, frozen=True):

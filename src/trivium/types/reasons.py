@@ -64,3 +64,5 @@ SEQUENCE_ROWS: Final = "sequence_rows"  # model
 UNSTARTED: Final = "unstarted"  # model, sequence, idle; it was ended after that many seconds
 FIELD: Final = "field"  # field, of a request to generate
 UNSERVED_FIELD: Final = "unserved_field"  # the same
+GENERATION_FIELD: Final = "generation_field"  # model, field and names: fields by their neutral names
+TOO_LONG: Final = "too_long"  # the same; a prompt leaves no room for a token

@@ -23,7 +23,7 @@ def read(payload, parameters=None):
     return to_generate(payload, parameters or {}, "m")[0]
 
 
-DEFAULTS = Sampling(temperature=1.0, max_tokens=16)
+DEFAULTS = Sampling(samples=True, max_tokens=16)
 
 
 @pytest.mark.parametrize(
@@ -62,12 +62,12 @@ DEFAULTS = Sampling(temperature=1.0, max_tokens=16)
         (
             fields({"text_input": "hi", "stream": True, "parameters": {"min_tokens": 20, "priority": 1}}),
             {"min_tokens": 20, "x-forwarded": "1"},
-            Generate(("hi",), sampling=Sampling(temperature=1.0, max_tokens=20, min_tokens=20), streams=True),
+            Generate(("hi",), sampling=Sampling(samples=True, max_tokens=20, min_tokens=20), streams=True),
         ),
         (
             fields({"input_ids": [1, 2], "sampling_parameters": {"skip_special_tokens": False}}),
             {},
-            Generate(ids=((1, 2),), sampling=Sampling(temperature=1.0, max_tokens=16, shows_special=True)),
+            Generate(ids=((1, 2),), sampling=Sampling(samples=True, max_tokens=16, shows_special=True)),
         ),
     ],
 )

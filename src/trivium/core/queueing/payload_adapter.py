@@ -104,7 +104,7 @@ class PayloadAdapter:
             refuse_kind(self._spec.name, payload)
         if isinstance(payload, Raw):
             payload = payload.formless()
-        generate, parameters = to_generate(payload, infer.parameters, self._spec.name)
+        generate, parameters = to_generate(payload, infer.parameters, self._spec.name, infer.ignored)
         return msgspec.structs.replace(infer, payload=_leased(generate, payload.lease), parameters=parameters)
 
     def is_slow(self, payload: Payload) -> bool:

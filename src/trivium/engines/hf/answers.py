@@ -14,13 +14,16 @@ from trivium.types.generation import Finish, GeneratedChoice, Sampling, TokenTex
 
 @dataclass(frozen=True, slots=True)
 class TokenReading:
-    """Reads a model's tokens as text: without special ones, with them, and one by itself."""
+    """Reads a model's tokens as text: without special ones, with them, and one by itself. `hidden` are those that the
+    first of these leaves out.
+    """
 
     decode: Decode
     decode_all: Decode
     name: Callable[[int], str]
     special: frozenset[int]
     ends: frozenset[int]
+    hidden: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +36,27 @@ class ChosenToken:
 
 
 class SequenceAnswer:
-    """One per sequence. `room` is the number of tokens that it may have; the text begins with the `echo`."""
+    """One per sequence. `room` is the number of tokens that it may have; the text begins with the `echo`, and continues
+    that of the tokens `before` it.
+    """
 
-    def __init__(self, sampling: Sampling, reading: TokenReading, room: int, echo: str = "") -> None:
+    def __init__(
+        self,
+        sampling: Sampling,
+        reading: TokenReading,
+        room: int,
+        echo: str = "",
+        before: Sequence[int] = (),
+    ) -> None:
         self._reading = reading
         self._sampling = sampling
         self._room = room
         self._least = sampling.min_tokens or 0
         self._stop_ids = frozenset(sampling.stop_ids)
-        self._detokenizer = Detokenizer(reading.decode_all if sampling.shows_special else reading.decode)
+        if sampling.shows_special:
+            self._detokenizer = Detokenizer(reading.decode_all, before)
+        else:
+            self._detokenizer = Detokenizer(reading.decode, before, reading.hidden)
         self._matcher = StopMatcher(sampling.stop, sampling.keeps_stop)
         self._texts = [echo] if echo else []
         self._ids: list[int] = []
@@ -103,4 +118,5 @@ class SequenceAnswer:
     def _told(self, token: ChosenToken, text: str) -> TokenText:
         name = self._reading.name
         others = tuple((other, name(other), logprob) for other, logprob in token.alternatives)
-        return TokenText(token.id, text, token.logprob, others, token.id in self._reading.special)
+        is_special = token.id in self._reading.special
+        return TokenText(token.id, text, token.logprob, others, is_special, name(token.id))

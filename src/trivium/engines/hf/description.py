@@ -14,6 +14,7 @@ from trivium.engines.hf.gguf_head import count_numbers
 from trivium.engines.hf.library import gguf_library, libraries
 from trivium.engines.hf.memory import MemoryEstimate, estimate
 from trivium.engines.hf.options import DEFAULT_CONTEXT, GenerationOptions, options
+from trivium.engines.hf.text_settings import TextSettings, text_settings
 from trivium.settings.parameters import place_of
 from trivium.types.errors import Code, said_by
 from trivium.types.spec import ModelSpec
@@ -45,6 +46,7 @@ class DescribedModel:
     vocabulary: int
     width: int
     need: MemoryEstimate
+    texts: TextSettings
 
 
 def describe(spec: ModelSpec, is_gpu: bool) -> DescribedModel:
@@ -71,7 +73,10 @@ def describe(spec: ModelSpec, is_gpu: bool) -> DescribedModel:
     context = _chosen_context(spec, chosen, known)
     name = architecture(files.config) or _class_of(transformers, config)
     need = estimate(numbers, cached, dtype)
-    return DescribedModel(files, code, chosen, config, name, dtype, context, known, vocabulary, width, need)
+    texts = text_settings(spec, files, chosen, vocabulary)
+    return DescribedModel(
+        files, code, chosen, config, name, dtype, context, known, vocabulary, width, need, texts
+    )
 
 
 def _judge_processors(

@@ -69,6 +69,7 @@ def _open(spec: ModelSpec, told: DescribedModel, placement: Placement, outlet: S
         loaded.reading,
         loaded.limits,
         loaded.settings,
+        loaded.sampling,
         processors,
         outlet,
     )

@@ -5,6 +5,7 @@ from dataclasses import replace
 from trivium.codecs.generation import EMBEDS, INPUTS, OUTPUTS
 from trivium.engines.hf.description import DescribedModel, describe
 from trivium.engines.hf.options import DEFAULT_SLOTS, unknown
+from trivium.engines.hf.text_settings import GENERATION
 from trivium.types.spec import ModelFacts, ModelSpec, TensorSpec
 
 
@@ -16,9 +17,8 @@ def inputs(width: int) -> tuple[TensorSpec, ...]:
 def facts(spec: ModelSpec, is_gpu: bool) -> ModelFacts:
     """Raises as `Engine.facts` says."""
     told = describe(spec, is_gpu)
-    return ModelFacts(
-        inputs(told.width), OUTPUTS, False, unknown(spec.parameters), details=details(spec, told)
-    )
+    warnings = (*unknown(spec.parameters), *told.texts.warnings)
+    return ModelFacts(inputs(told.width), OUTPUTS, False, warnings, details=details(spec, told))
 
 
 def details(spec: ModelSpec, told: DescribedModel) -> dict[str, tuple[str, str]]:
@@ -40,7 +40,28 @@ def details(spec: ModelSpec, told: DescribedModel) -> dict[str, tuple[str, str]]
         "context": (f"{told.context} tokens per slot", _from(spec, "max_context", f"default; {known}")),
         "dtype": (told.dtype, _from(spec, "dtype", "the checkpoint's, as the processor can compute it")),
         "memory": (memory, "an estimate: weights, and slots times context"),
+        "ends": _ends(told),
+        "sampling": _sampling(spec, told),
     }
+
+
+def _ends(told: DescribedModel) -> tuple[str, str]:
+    """Return the tokens that end a text, and where each of them is named."""
+    ends = told.texts.ends
+    origins = [f"{one}: {origin}" for one, origin in ends.items()]
+    if told.files.gguf and not told.texts.is_chosen:
+        origins.append(f"those of {told.files.gguf}, when it is loaded")
+    return ", ".join(map(str, ends)) or "none known yet", "; ".join(origins) or "no file names one"
+
+
+def _sampling(spec: ModelSpec, told: DescribedModel) -> tuple[str, str]:
+    """Return how tokens are chosen where a request says nothing."""
+    if told.chosen.generation_config == "none":
+        return "as each request says", _from(spec, "generation_config", "")
+    own = ", ".join(f"{name} {value:g}" for name, value in told.texts.sampling.items())
+    if not own:
+        return "as each request says", f"{GENERATION} says nothing of it"
+    return own, f"{GENERATION}, unless a request says; generation_config=none switches it off"
 
 
 def _from(spec: ModelSpec, parameter: str, default: str) -> str:

@@ -6,7 +6,7 @@ hostile file makes a library raise is LOAD_FAILED.
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,6 +18,7 @@ from trivium.codecs.vanishing_tokens import vanishing_token
 from trivium.engines.hf.answers import TokenReading
 from trivium.engines.hf.attention import StepAttention
 from trivium.engines.hf.description import DescribedModel
+from trivium.engines.hf.detokenizer import Decode
 from trivium.engines.hf.folder import unfit
 from trivium.engines.hf.memory import fitting_slots, shortage
 from trivium.engines.hf.plan import StepSettings
@@ -27,6 +28,7 @@ from trivium.engines.hf.requests import GenerationLimits
 from trivium.engines.hf.self_test import self_test
 from trivium.engines.hf.texts import PromptReader
 from trivium.engines.hf.token_length_policy import UNKNOWN, TokenLength, token_length
+from trivium.engines.hf.token_names import TokenNames
 from trivium.machine.helper_process import WorkOpener
 from trivium.machine.memory import FreeMemory
 from trivium.types.errors import Code, ServeError, named, said_by
@@ -35,6 +37,7 @@ from trivium.types.spec import Device, ModelSpec
 log = logging.getLogger(__name__)
 
 _TYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+_LETTERS = ("a", "▁a", "Ġa", "e", "▁the", "1")
 _OTHERS = "Serve it with vLLM, or with a handler in Python that calls generate."
 
 
@@ -51,6 +54,8 @@ class LoadedModel:
     length: TokenLength
     work: WorkOpener
     """Opens the tokenizer again, in a process that reads texts."""
+    sampling: Mapping[str, float]
+    """The model's own, where a request says nothing."""
 
 
 def free_memory(device: torch.device) -> int | None:
@@ -95,8 +100,9 @@ def load(spec: ModelSpec, told: DescribedModel, device: torch.device, free: int 
     )
     settings = StepSettings(slots, told.chosen.prefill_chunk)
     length, work = _text_work(spec, source, tokenizer, limits)
+    reading = _reading(model, tokenizer, told)
     return LoadedModel(
-        model, attention, tokenizer, _reading(model, tokenizer), limits, settings, length, work
+        model, attention, tokenizer, reading, limits, settings, length, work, told.texts.sampling
     )
 
 
@@ -191,39 +197,53 @@ def _test(
         )
 
 
-def _reading(model: Any, tokenizer: Any) -> TokenReading:
-    names: dict[int, str] = {}
-
+def _reading(model: Any, tokenizer: Any, told: DescribedModel) -> TokenReading:
     def decode(tokens: Any) -> str:
         return str(tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False))
 
     def decode_all(tokens: Any) -> str:
         return str(tokenizer.decode(tokens, skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
-    def name(token: int) -> str:
-        found = names.get(token)
-        if found is None:
-            found = names[token] = decode_all([token])
-        return found
-
-    return TokenReading(
-        decode, decode_all, name, frozenset(tokenizer.all_special_ids), _ends(model, tokenizer)
-    )
+    special = frozenset(tokenizer.all_special_ids)
+    added = getattr(tokenizer, "added_tokens_decoder", {})
+    specials = special.union(number for number, token in added.items() if token.special)
+    hidden = frozenset(one for one in specials if _said(decode, one) == "" and _said(decode_all, one))
+    names = token_names(tokenizer, decode_all)
+    return TokenReading(decode, decode_all, names, special, _ends(model, tokenizer, told), hidden)
 
 
-def _ends(model: Any, tokenizer: Any) -> frozenset[int]:
-    """Return the tokens with which the model ends by itself: as its generation settings say, else its configuration."""
-    for told in (
-        getattr(model.generation_config, "eos_token_id", None),
-        getattr(model.config, "eos_token_id", None),
-        tokenizer.eos_token_id,
-    ):
-        found = told if isinstance(told, list) else [told]
-        ends = frozenset(
-            one
-            for one in found
-            if isinstance(one, int) and 0 <= one < model.config.get_text_config().vocab_size
-        )
-        if ends:
-            return ends
-    return frozenset()
+def token_names(tokenizer: Any, decode_all: Decode) -> TokenNames:
+    """Return what names the tokens of a tokenizer."""
+
+    def piece(token: int) -> str | None:
+        found = tokenizer.convert_ids_to_tokens(token)
+        return None if found is None else str(found)
+
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    decoder = "" if backend is None or backend.decoder is None else repr(backend.decoder)
+    # found without encoding a text, which some tokenizers never end
+    letters = (tokenizer.convert_tokens_to_ids(letter) for letter in _LETTERS)
+    known = (one for one in letters if isinstance(one, int) and one != tokenizer.unk_token_id)
+    anchor = next((one for one in known if (_said(decode_all, one) or "").strip()), None)
+    return TokenNames(decode_all, piece, anchor, "ByteLevel" in decoder)
+
+
+def _said(decode: Decode, token: int) -> str | None:
+    """Return what one token says; None where the tokenizer cannot read it."""
+    try:
+        return decode([token])
+    except BaseException:  # a panic of Rust is no Exception, and ends no load: requests are told of it
+        return None
+
+
+def _ends(model: Any, tokenizer: Any, told: DescribedModel) -> frozenset[int]:
+    """Return the tokens with which the model ends by itself: those that any of its files names."""
+    named = {"the tokenizer (eos_token)": tokenizer.eos_token_id}
+    if told.files.gguf:
+        named["its configuration (eos_token_id)"] = model.config.eos_token_id
+    ends = told.texts.with_ends(named, told.vocabulary)
+    if ends or told.texts.is_chosen:
+        return ends
+    return told.texts.with_ends(
+        {"the class": getattr(model.config, "eos_token_id", None)}, told.vocabulary
+    )  # the class's own

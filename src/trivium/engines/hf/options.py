@@ -28,6 +28,16 @@ def _processors(text: str) -> Mapping[str, str] | None:
     return found if len(found) == len(texts) else None
 
 
+_NUMBERS = re.compile(r"\d{1,9}(\s*[;,\s]\s*\d{1,9})*", re.ASCII)
+
+
+def _tokens(text: str) -> tuple[int, ...] | None:
+    """Return the ids of tokens; None where they cannot be read."""
+    if text.strip().lower() == "none":
+        return ()
+    return tuple(map(int, re.findall(r"\d+", text))) if _NUMBERS.fullmatch(text.strip()) else None
+
+
 SETTINGS = (
     Setting("slots", Whole(1, 1024), help="Sequences that are computed at once."),
     Setting("prefill_chunk", Whole(1, 65536), DEFAULT_CHUNK, "Tokens of prompts that one step reads."),
@@ -53,6 +63,17 @@ SETTINGS = (
         ),
         help="What a request may choose by its logits_processor.",
     ),
+    Setting(
+        "generation_config",
+        OneOf(("auto", "none"), any_case=True),
+        "auto",
+        "Whether the sampling settings of generation_config.json hold where a request says nothing.",
+    ),
+    Setting(
+        "eos_token_id",
+        Form("ids of tokens, with ; between, or none", _tokens),
+        help="The tokens that end a text, in place of those that the model's files name.",
+    ),
 )
 """What the engine knows; of what is not said the model and the machine decide, where there is no default."""
 
@@ -68,6 +89,8 @@ class GenerationOptions:
     threads: int | None = None
     trust_remote_code: bool = False
     logits_processors: Mapping[str, str] = field(default_factory=dict)
+    generation_config: str = "auto"
+    eos_token_id: tuple[int, ...] | None = None
 
 
 def unknown(parameters: Mapping[str, str]) -> tuple[str, ...]:

@@ -12,8 +12,9 @@ from typing import Any
 import msgspec
 
 from trivium.codecs.text_bounds import byte_size
-from trivium.engines.hf.requests import GenerationLimits, beyond_bytes, beyond_context, refusal
+from trivium.engines.hf.requests import GenerationLimits, beyond_bytes, beyond_context, field_fault, refusal
 from trivium.engines.hf.token_length_policy import TokenLength
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.generation import Embeddings, Generate, Sampling
 
@@ -93,10 +94,11 @@ class PromptTokenizer:
 
     def _template(self, generate: Generate) -> str:
         if not self._tokenizer.chat_template:
-            raise ServeError(
-                Code.INVALID,
-                f"Model '{self.limits.model}': 'messages' need a chat template, and the model has none. Send a "
-                "prompt, or put chat_template.jinja into its folder.",
+            raise field_fault(
+                self.limits.model,
+                "messages",
+                "'messages' need a chat template, and the model has none. Send a prompt, or put chat_template.jinja "
+                "into its folder.",
             )
         arguments = dict(generate.template_arguments)
         if clash := sorted(self._own & arguments.keys()):
@@ -135,10 +137,11 @@ class PromptTokenizer:
 
     def _unread(self, generate: Generate, error: BaseException) -> ServeError:
         text = str(error).strip() or "no reason given"
-        return ServeError(
-            Code.INVALID,
-            f"Model '{self.limits.model}': {unreadable(generate)}: {type(error).__name__}: {text}. Send "
-            "what the model's template and tokenizer take.",
+        return field_fault(
+            self.limits.model,
+            "prompt" if generate.messages is None else "messages",
+            f"{unreadable(generate)}: {type(error).__name__}: {text}. Send what the model's template and tokenizer "
+            "take.",
         )
 
 
@@ -160,6 +163,8 @@ class _Told(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     prompts: tuple[tuple[tuple[int, ...], str], ...] = ()
     code: Code | None = None
     message: str = ""
+    reason: str = ""
+    metadata: Mapping[str, str] = {}
 
 
 _read_job = msgspec.json.Decoder(_Job).decode
@@ -187,7 +192,8 @@ class PromptWork:
         try:
             told = _Told(tuple((prompt.ids, prompt.text) for prompt in self._tokenizer.prompts(generate)))
         except ServeError as error:
-            told = _Told(code=error.code, message=error.message)
+            facts = {name: str(value) for name, value in error.metadata.items()}
+            told = _Told(code=error.code, message=error.message, reason=error.reason, metadata=facts)
         return msgspec.json.encode(told)
 
 
@@ -210,7 +216,8 @@ def from_work(told: bytes) -> list[PromptInput]:
     """Return the prompts that a piece of work made. Raises the error that it made instead."""
     read = _read_told(told)
     if read.code is not None:
-        raise ServeError(read.code, read.message)
+        info = ErrorInfo(read.reason, read.metadata) if read.reason else None
+        raise ServeError(read.code, read.message, info=info)
     return [PromptInput(ids, text=text) for ids, text in read.prompts]
 
 

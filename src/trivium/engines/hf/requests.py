@@ -6,6 +6,8 @@ An error names the field, what it is and what was expected. It knows the model b
 import math
 from dataclasses import dataclass
 
+from trivium.types import reasons
+from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.generation import Generate, Sampling
 
@@ -59,27 +61,35 @@ def refusal(model: str, field: str, expected: str, found: object) -> ServeError:
     """Return the error of a field that is not what was expected."""
     text = str(found)
     shown = text if len(text) <= 100 else f"{text[:100]}…"
-    return ServeError(Code.INVALID, f"Model '{model}': '{field}' is {shown}; expected {expected}.")
+    return field_fault(model, field, f"'{field}' is {shown}; expected {expected}.")
+
+
+def field_fault(model: str, field: str, text: str) -> ServeError:
+    """Return the error of a field, which it names as this engine does; each wire has its own name for it."""
+    info = ErrorInfo.of(reasons.GENERATION_FIELD, model=model, field=field)
+    return ServeError(Code.INVALID, f"Model '{model}': {text}", info=info)
 
 
 def beyond_context(limits: GenerationLimits, field: str, tokens: int) -> ServeError:
     """Return the error of a prompt that leaves no room for a token."""
-    return ServeError(
-        Code.INVALID,
-        f"Model '{limits.model}': '{field}' has {tokens} tokens; expected at most {limits.context - 1}, since a "
-        f"prompt and its answer have {limits.context}. Shorten it, say how many to keep with 'truncate', or load the "
-        "model with a greater 'max_context'.",
-    )
+    return _too_long(limits, field, f"{tokens} tokens; expected at most {limits.context - 1}")
 
 
 def beyond_bytes(limits: GenerationLimits, field: str, size: int, most: int) -> ServeError:
     """Return the error of a text that leaves no room for a token, whatever its tokens are."""
-    return ServeError(
-        Code.INVALID,
-        f"Model '{limits.model}': '{field}' has {size} bytes; expected at most {limits.context - 1} tokens, which "
-        f"have at most {most} bytes, since a prompt and its answer have {limits.context} tokens. Shorten it, say how "
-        "many to keep with 'truncate', or load the model with a greater 'max_context'.",
+    expected = f"expected at most {limits.context - 1} tokens, which have at most {most} bytes"
+    return _too_long(limits, field, f"{size} bytes; {expected}")
+
+
+def _too_long(limits: GenerationLimits, field: str, found: str) -> ServeError:
+    """Return the error in words by which libraries of clients know it: they go on with another model, or less text."""
+    info = ErrorInfo.of(reasons.TOO_LONG, model=limits.model, field=field, names="truncate")
+    text = (
+        f"the prompt is too long: '{field}' has {found}. This model's maximum context length is {limits.context} "
+        "tokens, of a prompt and its answer together. Shorten it, say how many tokens to keep with 'truncate', or load "
+        "the model with a greater 'max_context'."
     )
+    return ServeError(Code.INVALID, f"Model '{limits.model}': {text}", info=info)
 
 
 def _judge_input(generate: Generate, limits: GenerationLimits) -> None:

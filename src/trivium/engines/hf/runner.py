@@ -4,10 +4,12 @@ What a step does is `plan`'s to decide; this acts on it, and owns the slots. A f
 """
 
 import time
+from collections.abc import Mapping
 from itertools import count
 from os import urandom
 from typing import Any
 
+import msgspec
 import torch
 
 from trivium.engines.hf.answers import ChosenToken, TokenReading
@@ -19,6 +21,7 @@ from trivium.engines.hf.processors import LogitsProcessors
 from trivium.engines.hf.requests import GenerationLimits, judge, refusal
 from trivium.engines.hf.sampling import TokenSampler
 from trivium.engines.hf.sequences import GenerationRequest, SequenceState
+from trivium.engines.hf.text_settings import completed
 from trivium.engines.hf.texts import PromptReader
 from trivium.types.errors import Code, ServeError, frameless, named
 from trivium.types.generation import Generate
@@ -41,6 +44,7 @@ class RollingRunner:
         reading: TokenReading,
         limits: GenerationLimits,
         settings: StepSettings,
+        sampling: Mapping[str, float],
         processors: LogitsProcessors,
         outlet: StepOutlet,
     ) -> None:
@@ -52,6 +56,7 @@ class RollingRunner:
         self._reading = reading
         self._limits = limits
         self._settings = settings
+        self._sampling = sampling
         self._outlet = outlet
         self._reader = reader
         self._processors = processors
@@ -70,6 +75,9 @@ class RollingRunner:
         """See `StepRunner`."""
         generate = infer.payload
         assert isinstance(generate, Generate), "the engine takes nothing else"
+        if self._sampling:
+            own = completed(generate.sampling, self._sampling)
+            generate = msgspec.structs.replace(generate, sampling=own)
         try:
             judge(generate, self._limits)
         except TypeError as error:

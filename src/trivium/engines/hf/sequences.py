@@ -115,7 +115,7 @@ class GenerationRequest:
             sequence = SequenceState(self, next(keys), index, prompt)
             room = context - prompt.size
             room = room if asked is None else min(asked, room)
-            sequence.answer = SequenceAnswer(self.sampling, reading, room, prompt.text)
+            sequence.answer = SequenceAnswer(self.sampling, reading, room, prompt.text, prompt.ids)
             self.all.append(sequence)
         self.waiting.extend(sequence for sequence in self.all if sequence.answer.finish is None)
 

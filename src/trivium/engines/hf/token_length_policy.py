@@ -7,6 +7,7 @@ tokenized where that can be ended.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from trivium.codecs.byte_letters import BYTE_LETTERS
 from trivium.codecs.text_growth_policy import growth
 
 MOST_SHRINKING = 4
@@ -15,9 +16,6 @@ MOST_SHRINKING = 4
 MOST_GROWTH = 8
 MOST_PARTS = 32
 _BYTES = range(256)
-_LETTERS = tuple(
-    chr(byte) if 33 <= byte <= 126 or 161 <= byte <= 172 or 174 <= byte <= 255 else "" for byte in _BYTES
-)
 _LONGER = frozenset({"Prepend", "ByteLevel"})
 _CUTTING = frozenset({"ByteLevel", "Metaspace", "Digits"})  # "UnicodeScripts" loses blanks at the beginning
 
@@ -119,7 +117,7 @@ def _added_bytes(token: Mapping[str, object], normalizers: Sequence[Mapping[str,
             case {"type": "Prepend", "prepend": str(before)}:
                 text = before + text
             case {"type": "ByteLevel"}:
-                text = "".join(_ALPHABET[byte] for byte in text.encode())
+                text = "".join(BYTE_LETTERS[byte] for byte in text.encode())
         size = max(size, len(text.encode()))
     return size
 
@@ -139,23 +137,9 @@ def _longest(model: object, is_byte_level: bool) -> int | None:
     if not isinstance(vocabulary, Mapping) or not vocabulary:
         return None
     if is_byte_level:
-        if not all(letter in vocabulary for letter in _ALPHABET):
+        if not all(letter in vocabulary for letter in BYTE_LETTERS):
             return None
         return max(len(str(token)) for token in vocabulary)
     if not model.get("byte_fallback") or not all(f"<0x{byte:02X}>" in vocabulary for byte in _BYTES):
         return None
     return max(len(str(token).encode()) for token in vocabulary)
-
-
-def _byte_letters() -> Iterator[str]:
-    """Yield the letters that stand for bytes in a byte-level vocabulary: a byte that is none has one from 256 on."""
-    count = 0
-    for letter in _LETTERS:
-        if letter:
-            yield letter
-        else:
-            yield chr(256 + count)
-            count += 1
-
-
-_ALPHABET = tuple(_byte_letters())

@@ -10,16 +10,25 @@ from typing import Any, Protocol
 from trivium.codecs.chat_answers import ChatChunks, ChatIdentity, Words, chat_completion, encode_json
 from trivium.codecs.conversion import is_slow_to_write, negotiated
 from trivium.codecs.generation import generated_of, is_slow_to_tell
+from trivium.codecs.generation_errors import in_words_of, wire_names
 from trivium.codecs.header_text import JSON, has_controls, is_name, reason_phrase, request_id_line
+from trivium.codecs.ignored_field_log import IgnoredFieldLog
 from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.generation import Finish, Generate, Generated, GenerationUsage, joined
+from trivium.types.ignored_fields import IgnoredFields
 from trivium.types.operations import Listing, ModelDescription, ResponsePart
 from trivium.types.payload import Raw, Tensors
 from trivium.types.state import VersionState
 from trivium.types.wire import NOTHING_YET, HttpAnswer, costly
 from trivium.wires.openai.completion_answers import CompletionChunks, completion
 from trivium.wires.openai.errors import error_object, refuse
-from trivium.wires.openai.request import OpenAiForm, read_chat, read_completion
+from trivium.wires.openai.request import (
+    CHAT_SAMPLING,
+    COMPLETION_SAMPLING,
+    OpenAiForm,
+    read_chat,
+    read_completion,
+)
 
 EVENTS = b"Content-Type: text/event-stream; charset=utf-8\r\nCache-Control: no-cache\r\n"
 _DONE = b"data: [DONE]\n\n"
@@ -31,6 +40,12 @@ WORDS: Words = {
     Finish.ERROR: "stop",
 }
 _OWNER = "trivium"
+_NAMES: Mapping[bool, Mapping[str, str]] = {
+    True: wire_names(CHAT_SAMPLING),
+    False: wire_names(COMPLETION_SAMPLING, input_ids="prompt"),
+}
+"""What the route of chats, or of completions, calls the fields of a request to generate."""
+
 _OURS = frozenset(
     {
         "connection",
@@ -59,7 +74,9 @@ class Chunks(Protocol):
 
 
 class OpenAiEncoder:
-    """Reads one request to generate, and writes its answer. `document` is the JSON of the body."""
+    """Reads one request to generate, and writes its answer. `document` is the JSON of the body. Fields without effect
+    are told by `ignored`; without it they are refused.
+    """
 
     __slots__ = (
         "_accept",
@@ -70,12 +87,20 @@ class OpenAiEncoder:
         "_held",
         "_id",
         "_identity",
+        "_ignored",
         "_is_chat",
     )
 
     def __init__(
-        self, identity: ChatIdentity, request_id: str, document: Mapping[str, Any], is_chat: bool, accept: str
+        self,
+        identity: ChatIdentity,
+        request_id: str,
+        document: Mapping[str, Any],
+        is_chat: bool,
+        accept: str,
+        ignored: IgnoredFieldLog | None = None,
     ) -> None:
+        self._ignored = ignored
         self._identity = identity
         self._id = request_id_line(request_id)
         self._document = document
@@ -88,7 +113,10 @@ class OpenAiEncoder:
 
     def read(self, raw: Raw, parameters: Mapping[str, str]) -> Generate:
         """Return what is asked for. INVALID, naming the field."""
-        generate, form = (read_chat if self._is_chat else read_completion)(self._document)
+        found = None if self._ignored is None else IgnoredFields()
+        generate, form = (read_chat if self._is_chat else read_completion)(self._document, found)
+        if found is not None and found.found and self._ignored is not None:
+            self._id += self._ignored.told(self._identity.model, found)
         self._document = {}
         self._form = form
         if form.streams and self._is_chat:
@@ -113,6 +141,7 @@ class OpenAiEncoder:
         return answer
 
     def _failed(self, error: ServeError) -> HttpAnswer:
+        error = in_words_of(error, _NAMES[self._is_chat])
         if not self._begun:
             return refuse(error, self._id)
         body = error_object(error)

@@ -84,12 +84,22 @@ def completion_logprobs(tokens: Sequence[TokenText], alternatives: int, offset: 
     found = CompletionLogprobs([], [], tops if alternatives else None, [])
     for token in tokens:
         logprob = LEAST if token.logprob is None else max(token.logprob, LEAST)
-        found.tokens.append(token.text)
+        name = token.name or token.text
+        found.tokens.append(name)
         found.token_logprobs.append(logprob)
         found.text_offset.append(offset)
         offset += len(token.text)
         if alternatives:
-            tops.append({text: max(p, LEAST) for _, text, p in token.alternatives} | {token.text: logprob})
+            tops.append(_top(token, name, logprob))
+    return found
+
+
+def _top(token: TokenText, name: str, logprob: float) -> dict[str, float]:
+    """Return the alternatives by name; where a strange vocabulary writes two alike, the second by its number."""
+    found = {name: logprob}
+    for number, other, p in token.alternatives:
+        if (number, other) != (token.id, name):
+            found[other if other not in found else f"token_id:{number}"] = max(p, LEAST)
     return found
 
 

@@ -18,6 +18,7 @@ TABLE = ErrorTable(
         **OWN_ROWS,
         reasons.NO_ROUTE: ErrorRow(404),
         reasons.UNSERVED_FIELD: ErrorRow(400, "unsupported_parameter"),
+        reasons.TOO_LONG: ErrorRow(400, "context_length_exceeded"),
         Code.UNSUPPORTED: ErrorRow(400, "unsupported_value"),
         Code.UNAUTHENTICATED: ErrorRow(401, "invalid_api_key"),
         Code.FORBIDDEN: ErrorRow(403, "permission_denied"),
@@ -32,6 +33,9 @@ TABLE = ErrorTable(
 """What the error object says as code is the row's type; without one it is null."""
 
 
+_OF_FIELDS = (reasons.FIELD, reasons.UNSERVED_FIELD, reasons.GENERATION_FIELD, reasons.TOO_LONG)
+
+
 def refuse(error: ServeError, id_line: bytes = b"") -> HttpAnswer:
     """The error as a whole answer; Retry-After in whole seconds, 1 at least. `id_line` names the request."""
     body = error_object(error)
@@ -42,7 +46,7 @@ def refuse(error: ServeError, id_line: bytes = b"") -> HttpAnswer:
 def error_object(error: ServeError) -> bytes:
     """The JSON object that says what is wrong."""
     told = TABLE.wording(error)
-    field = error.metadata.get("field") if error.reason in (reasons.FIELD, reasons.UNSERVED_FIELD) else None
+    field = error.metadata.get("field") if error.reason in _OF_FIELDS else None
     return msgspec.json.encode(
         {
             "error": {

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 
 from trivium.codecs.chat_answers import ChatIdentity
 from trivium.codecs.header_text import essence
+from trivium.codecs.ignored_field_log import IgnoredFieldLog
 from trivium.codecs.request_fields import decode_request, field_error
 from trivium.codecs.routes import endpoints, prefixes
 from trivium.types import reasons
@@ -37,11 +38,17 @@ _ID_HEADER = b"x-request-id"
 class OpenAiHttp:
     """Implements `types.interfaces.WireProtocol`. `make_id` gives each request its id, `epoch` says when it came, in
     seconds of the Unix epoch. With `takes_only` a request that names no model is for the only one that there is.
+    `ignored` tells of fields that have no effect; without it they are refused.
     """
 
     def __init__(
-        self, make_id: Callable[[], str], epoch: Callable[[], float] = lambda: 0.0, takes_only: bool = False
+        self,
+        make_id: Callable[[], str],
+        epoch: Callable[[], float] = lambda: 0.0,
+        takes_only: bool = False,
+        ignored: IgnoredFieldLog | None = None,
     ) -> None:
+        self._ignored = ignored
         self._make_id = make_id
         self._epoch = epoch
         self._takes_only = takes_only
@@ -67,7 +74,7 @@ class OpenAiHttp:
         model = self._model(document)
         identity = ChatIdentity(("chatcmpl-" if is_chat else "cmpl-") + request_id, created, model)
         accept = head.headers.get(b"accept", b"").decode("latin-1")
-        encoder = OpenAiEncoder(identity, request_id, document, is_chat, accept)
+        encoder = OpenAiEncoder(identity, request_id, document, is_chat, accept, self._ignored)
         infer = Infer(model, _raw(head, body), id=request_id, as_generate=encoder.read)
         return infer, encoder
 
@@ -89,7 +96,8 @@ class OpenAiHttp:
 
 def make(context: ProtocolContext) -> WireProtocol:
     """The protocol for one listener."""
-    return OpenAiHttp(context.make_id, context.epoch, context.takes_only)
+    ignored = None if context.strict_requests else context.states.of(IgnoredFieldLog)
+    return OpenAiHttp(context.make_id, context.epoch, context.takes_only, ignored)
 
 
 def _document(head: Head, body: Body) -> dict[str, Any]:

@@ -9,12 +9,14 @@ from typing import Any
 
 import msgspec
 
-from trivium.codecs.chat_messages import read_messages
+from trivium.codecs.chat_messages import read_messages, template_arguments
 from trivium.codecs.generation import MOST_PROMPTS, checked_ids
 from trivium.codecs.request_fields import RequestFields, field_error
 from trivium.codecs.sampling_fields import (
     HIDES_SPECIAL,
+    MEANINGFUL,
     MOST_ALTERNATIVES,
+    REPORTED,
     RULES,
     Said,
     integer,
@@ -23,6 +25,7 @@ from trivium.codecs.sampling_fields import (
     sampling_of,
 )
 from trivium.types.generation import Generate, Sampling
+from trivium.types.ignored_fields import IgnoredFields
 
 COMPLETION_TOKENS = 16
 """Tokens of a completion that does not say how many."""
@@ -95,16 +98,26 @@ CHAT_REFUSED: _Refused = {
     "modalities": ('Send ["text"], or leave it out.', (["text"],)),
     "audio": ("Leave it out: text alone is answered.", ()),
     "store": (_LOCAL, (False,)),
-    "reasoning_effort": (
-        "Leave it out, or set what the template takes by 'chat_template_kwargs'.",
-        ("none",),
-    ),
     "verbosity": ("Say in a message how long the answer shall be.", ("medium",)),
     "web_search_options": (_LOCAL, ()),
     "moderation": (_LOCAL, ()),
     "echo": ("Send the text to /v1/completions.", (False,)),
     "best_of": ("Send n and choose, or use /v1/completions.", (1,)),
 }
+WITHOUT_EFFECT: Mapping[str, tuple[object, ...]] = {
+    **REPORTED,
+    **dict.fromkeys(IGNORED, ()),
+    "store": (False,),
+    "verbosity": ("medium",),
+    "prompt_cache_options": (),
+    "include_reasoning": (),
+    "return_token_ids": (False,),
+    "return_tokens_as_token_ids": (False,),
+    "mm_processor_kwargs": (),
+    "add_special_tokens": (),
+}
+"""Fields that are taken and reported, unless requests are to be judged strictly -> values that ask for nothing."""
+
 COMPLETION_REFUSED: _Refused = {
     "suffix": ("Leave it out: no model here fills in the middle.", ("",)),
     "response_format": ("Say in the prompt which form you want.", ({"type": "text"},)),
@@ -118,6 +131,9 @@ CHAT_FIELDS = (
     "logprobs",
     "top_logprobs",
     "chat_template_kwargs",
+    "reasoning_effort",
+    "add_generation_prompt",
+    "continue_final_message",
 )
 COMPLETION_FIELDS = ("model", "prompt", "stream", "stream_options", "echo")
 
@@ -133,20 +149,24 @@ class OpenAiForm(msgspec.Struct, frozen=True, gc=False):
     alternatives: int = 0
 
 
-def read_chat(document: Mapping[str, Any]) -> tuple[Generate, OpenAiForm]:
+def read_chat(
+    document: Mapping[str, Any], ignored: IgnoredFields | None = None
+) -> tuple[Generate, OpenAiForm]:
     """Return what a chat asks for. INVALID, naming the field."""
-    fields = RequestFields(document)
+    fields = RequestFields(document, ignored=ignored)
     fields.take("model")
     form = _form(fields, fields.flag("logprobs") or False)
     alternatives = fields.integer("top_logprobs", 0, MOST_ALTERNATIVES)
-    if alternatives is not None and not form.has_logprobs:
+    if alternatives and not form.has_logprobs:
         raise fields.contradiction("top_logprobs", "it needs 'logprobs' to be true. Send both.")
-    messages = read_messages(fields.take("messages"))
-    arguments = fields.objects("chat_template_kwargs")
+    messages = read_messages(fields.take("messages"), ignored=ignored)
+    arguments = template_arguments(fields)
     for choice, tools in (("tool_choice", "tools"), ("function_call", "functions")):
         if document.get(choice) == "none":
             fields.take(tools)
-    _refuse(fields, CHAT_REFUSED)
+        elif document.get(choice) == "auto" and not document.get(tools):
+            fields.take(choice)
+    _judge_others(fields, CHAT_REFUSED)
     said = read_sampling(fields, CHAT_SAMPLING, _RULES)
     if form.has_logprobs:
         said["logprobs"] = alternatives or 0
@@ -157,9 +177,11 @@ def read_chat(document: Mapping[str, Any]) -> tuple[Generate, OpenAiForm]:
     return generate, form
 
 
-def read_completion(document: Mapping[str, Any]) -> tuple[Generate, OpenAiForm]:
+def read_completion(
+    document: Mapping[str, Any], ignored: IgnoredFields | None = None
+) -> tuple[Generate, OpenAiForm]:
     """Return what a completion asks for. INVALID, naming the field."""
-    fields = RequestFields(document)
+    fields = RequestFields(document, ignored=ignored)
     fields.take("model")
     has_logprobs = document.get("logprobs") is not None
     form = _form(fields, has_logprobs)
@@ -169,7 +191,7 @@ def read_completion(document: Mapping[str, Any]) -> tuple[Generate, OpenAiForm]:
         raise fields.contradiction(
             "echo", "there are no log probabilities of a prompt. Leave out one of the two."
         )
-    _refuse(fields, COMPLETION_REFUSED)
+    _judge_others(fields, COMPLETION_REFUSED)
     said = read_sampling(fields, COMPLETION_SAMPLING, _RULES)
     sampling = _sampling(said, fields, COMPLETION_SAMPLING, {"max_tokens": COMPLETION_TOKENS})
     if form.streams and sampling.best_of is not None and sampling.best_of > sampling.choices:
@@ -186,8 +208,9 @@ def _form(fields: RequestFields, has_logprobs: bool) -> OpenAiForm:
     streams = fields.flag("stream") or False
     if not streams and "stream_options" in fields:
         raise fields.contradiction("stream_options", "it needs 'stream' to be true. Send both, or neither.")
-    options = RequestFields(fields.objects("stream_options"), "stream_options.")
+    options = RequestFields(fields.objects("stream_options"), "stream_options.", ignored=fields.ignored)
     tells_usage = options.flag("include_usage") or False
+    options.report({"include_obfuscation": (False,), "continuous_usage_stats": (False,)})
     options.flag("include_obfuscation")
     options.refuse_others(("include_usage", "include_obfuscation"))
     return OpenAiForm(streams, tells_usage, has_logprobs)
@@ -207,17 +230,22 @@ def _prompts(value: object) -> tuple[tuple[str, ...] | None, tuple[tuple[int, ..
 def _sampling(
     said: Said, fields: RequestFields, names: Mapping[str, str], defaults: Mapping[str, int]
 ) -> Sampling:
-    """Fill in OpenAI's defaults: a temperature of 1, and a number of tokens that holds the minimum."""
-    filled = {
-        "temperature": 1.0,
-        **{key: max(value, said.get("min_tokens", 0)) for key, value in defaults.items()},
-    }
+    """Fill in OpenAI's defaults: tokens are drawn, by a temperature of 1 unless the model has one of its own, and their
+    number holds the minimum.
+    """
+    filled: Said = {key: max(value, said.get("min_tokens", 0)) for key, value in defaults.items()}
+    if "temperature" not in said:
+        filled["samples"] = True
     return sampling_of({**filled, **said}, fields, names)
 
 
-def _refuse(fields: RequestFields, refused: _Refused) -> None:
-    for name, (way_out, neutral) in refused.items():
-        fields.refuse(name, way_out, *neutral)
+def _judge_others(fields: RequestFields, refused: _Refused) -> None:
+    """Refuse what would change the meaning of the answer, and report what has no effect."""
+    fields.report(WITHOUT_EFFECT)
+    tables = (refused,) if fields.ignored is None else (refused, MEANINGFUL)
+    for table in tables:
+        for name, (way_out, neutral) in table.items():
+            fields.refuse(name, way_out, *neutral)
 
 
 def _end(fields: RequestFields, known: tuple[str, ...]) -> None:

@@ -7,6 +7,7 @@ import re
 
 import msgspec
 
+from trivium.codecs.ignored_field_log import IgnoredFieldLog
 from trivium.types.interfaces import RegionViews
 from trivium.types.protocol_context import FindMetric, ProtocolContext, no_metric
 from trivium.wires.v2.grpc_restricted import RpcRestrictions, parse_rpc_restrictions
@@ -41,7 +42,8 @@ class KServeOptions(msgspec.Struct, frozen=True):
     held at a time `most_unpacked_together`. What `restricted` and `restricted_rpcs` name is served to who has the key
     alone: over HTTP to them also what `may_change` would keep from them. What comes from the `original` is its own;
     `as_original`: errors have its texts and statuses, too. A probe of what is not ready gets the status `not_ready`.
-    `metric` finds one that models make themselves.
+    `metric` finds one that models make themselves. `ignored` tells of fields of requests to generate that have no
+    effect; without it they are refused.
     """
 
     may_change: bool = False
@@ -56,6 +58,7 @@ class KServeOptions(msgspec.Struct, frozen=True):
     as_original: bool = False
     not_ready: int = 400
     metric: FindMetric = no_metric
+    ignored: IgnoredFieldLog | None = None
 
     @property
     def extensions(self) -> tuple[str, ...]:
@@ -91,4 +94,5 @@ def make_options(context: ProtocolContext) -> KServeOptions:
         as_original=context.as_original,
         not_ready=context.not_ready,
         metric=context.metric,
+        ignored=None if context.strict_requests else context.states.of(IgnoredFieldLog),
     )

@@ -11,9 +11,14 @@ from typing import Any
 import msgspec
 
 from trivium.codecs import data_reasons, jsontensors
+from trivium.codecs.generation import WIRE_NAMES
+from trivium.codecs.generation_errors import in_words_of
+from trivium.codecs.ignored_field_log import IgnoredFieldLog
 from trivium.codecs.v2_bodies import decode_members
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError, unwritable
+from trivium.types.ignored_fields import IgnoredFields
+from trivium.types.interfaces import Encoder
 from trivium.types.operations import Infer, ResponsePart
 from trivium.types.payload import PayloadKind, Raw, RawForm, RawPart, Scalar, Tensor, Tensors
 from trivium.types.wire import NOTHING_YET, Body, HttpAnswer, Target
@@ -24,10 +29,11 @@ from trivium.wires.v2.routes import Verb
 from trivium.wires.v2.words import OWN_ERRORS, ErrorTranslator
 
 
-def decode_generate(target: Target, body: Body) -> Infer:
+def decode_generate(target: Target, body: Body, ignored: IgnoredFields | None = None) -> Infer:
     """The request in this body. The words of the protocol (priority, timeout, sequence_id, ...) count in its object
     `parameters` alone; beside the inputs they are the model's own. INVALID for what is no JSON object, and for
-    values of wrong types. Of a key that comes twice the first value counts.
+    values of wrong types. Of a key that comes twice the first value counts. Of a model that generates, fields that have
+    no effect are `ignored`, or else refused.
     """
     fields, _ = decode_members(body.data, "generate request")
     identity = fields.get("id", "")
@@ -52,6 +58,7 @@ def decode_generate(target: Target, body: Body) -> Infer:
         queue_timeout=given.queue_timeout,
         sequence=given.sequence,
         wants=PayloadKind.TENSORS,
+        ignored=ignored,
     )
 
 
@@ -78,6 +85,26 @@ def _is_scalar(key: str, value: Any) -> bool:
     return key != "parameters" and isinstance(value, bool | int | float | str)
 
 
+class IgnoringEncoder:
+    """Names the fields of a request that have no effect at the head of its answer, which another encoder writes."""
+
+    def __init__(self, encoder: Encoder, model: str, ignored: IgnoredFields, log: IgnoredFieldLog) -> None:
+        self._encoder = encoder
+        self._model = model
+        self._ignored = ignored
+        self._log = log
+        self._has_begun = False
+
+    def encode(self, part: ResponsePart) -> HttpAnswer:
+        """Return what the other writes, with the line in the first piece."""
+        answer = self._encoder.encode(part)
+        if self._has_begun or answer is NOTHING_YET:
+            return answer
+        self._has_begun = True
+        line = self._log.told(self._model, self._ignored)
+        return msgspec.structs.replace(answer, fields=answer.fields + line) if line else answer
+
+
 class GenerateEncoder:
     """Writes an answer of exactly one part with outputs, once it is known that none follows."""
 
@@ -95,6 +122,7 @@ class GenerateEncoder:
             return self._refusal(unwritable(error))
 
     def _refusal(self, error: ServeError) -> HttpAnswer:
+        error = in_words_of(error, WIRE_NAMES)
         return refuse(self._words.of_answer(error, Verb.GENERATE, self._model, self._id))
 
     def _answer(self, part: ResponsePart) -> HttpAnswer:
@@ -138,6 +166,7 @@ class GenerateStreamEncoder:
         return HttpAnswer(200, EVENTS, (event,), len(event), part.final)
 
     def _refusal(self, error: ServeError) -> HttpAnswer:
+        error = in_words_of(error, WIRE_NAMES)
         error = self._words.of_answer(error, Verb.GENERATE_STREAM, self._model, self._id)
         told = TABLE.wording(error)
         if not self._has_begun and told.content_type != EVENTS:

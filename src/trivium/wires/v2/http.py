@@ -14,6 +14,7 @@ from trivium.codecs.error_table import Refusal
 from trivium.codecs.routes import prefixes
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError, anew, frameless
+from trivium.types.ignored_fields import IgnoredFields
 from trivium.types.interfaces import Encoder, WireProtocol
 from trivium.types.listeners import Role
 from trivium.types.operations import Describe, Infer, Live, Operation, Ready, Statistics, TraceControl
@@ -25,7 +26,12 @@ from trivium.wires.v2.abilities import KServeOptions, make_options
 from trivium.wires.v2.compression import CompressedEncoder, coding_of
 from trivium.wires.v2.control import decode_control
 from trivium.wires.v2.documents import DocumentEncoder, Identity
-from trivium.wires.v2.generate import GenerateEncoder, GenerateStreamEncoder, decode_generate
+from trivium.wires.v2.generate import (
+    GenerateEncoder,
+    GenerateStreamEncoder,
+    IgnoringEncoder,
+    decode_generate,
+)
 from trivium.wires.v2.infer_answer import InferEncoder, KnownAnswers
 from trivium.wires.v2.infer_request import (
     HEADER_LENGTH,
@@ -146,18 +152,28 @@ class KServeHttp:
             text = "The request has no body. Send a JSON object."
             raise ServeError(Code.INVALID, text, info=ErrorInfo.of(data_reasons.NO_JSON, found=text))
         if verb == Verb.GENERATE:
-            operation = self._forwarded(head, decode_generate(target, body))
+            operation = self._forwarded(head, decode_generate(target, body, self._ignored()))
             plain = GenerateEncoder(operation.id, self._words, operation.model)
-            return operation, _negotiated(head, self._loads.around(head, plain))
+            return operation, _negotiated(head, self._loads.around(head, self._telling(operation, plain)))
         if verb == Verb.GENERATE_STREAM:
-            operation = self._forwarded(head, decode_generate(target, body))
+            operation = self._forwarded(head, decode_generate(target, body, self._ignored()))
             events = GenerateStreamEncoder(operation.id, self._words, operation.model)
-            return operation, self._loads.around(head, events)
+            return operation, self._loads.around(head, self._telling(operation, events))
         not_ready = self._abilities.not_ready
         document = DocumentEncoder(target, self._identity, self._words, None, not_ready, self._models)
         if verb in _READS:
             return _read(target), document
         return decode_control(target, body, self._abilities), document
+
+    def _ignored(self) -> IgnoredFields | None:
+        return None if self._abilities.ignored is None else IgnoredFields()
+
+    def _telling(self, infer: Infer, encoder: Encoder) -> Encoder:
+        """Return an encoder that names the fields without effect."""
+        log, ignored = self._abilities.ignored, infer.ignored
+        if log is None or ignored is None:
+            return encoder
+        return IgnoringEncoder(encoder, infer.model, ignored, log)
 
     def refuse(self, error: ServeError) -> HttpAnswer:
         """`{"error": text}` with the status of `errors.STATUS`, or of the words that are spoken."""

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from trivium.codecs.request_fields import MOST_BYTES
+from trivium.codecs.sampling_fields import MEANINGFUL
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
@@ -28,7 +29,7 @@ from trivium.wires.openai.http import COSTLY_BYTES, OpenAiHttp
 PROTOCOL = OpenAiHttp(lambda: "7", lambda: 5.5)
 CHAT, COMPLETION = "/v1/chat/completions", "/v1/completions"
 MESSAGES = [{"role": "user", "content": "hi"}]
-NONE = Sampling(temperature=1.0)
+NONE = Sampling(samples=True)
 
 
 def head(path=CHAT, method="POST", query="", **headers):
@@ -82,13 +83,13 @@ def refusal(call):
     [
         ({}, NONE),
         ({"temperature": 0}, Sampling(temperature=0.0)),
-        ({"max_tokens": 5}, Sampling(temperature=1.0, max_tokens=5)),
-        ({"max_completion_tokens": 5, "max_tokens": 5}, Sampling(temperature=1.0, max_tokens=5)),
-        ({"logprobs": True}, Sampling(temperature=1.0, logprobs=0)),
-        ({"logprobs": True, "top_logprobs": 3}, Sampling(temperature=1.0, logprobs=3)),
-        ({"stop": "x", "n": 2}, Sampling(temperature=1.0, stop=("x",), choices=2)),
-        ({"top_k": -1, "ignore_eos": True}, Sampling(temperature=1.0, top_k=0, ignores_eos=True)),
-        ({"logits_processor": "f.py:P"}, Sampling(temperature=1.0, processor="f.py:P")),
+        ({"max_tokens": 5}, Sampling(samples=True, max_tokens=5)),
+        ({"max_completion_tokens": 5, "max_tokens": 5}, Sampling(samples=True, max_tokens=5)),
+        ({"logprobs": True}, Sampling(samples=True, logprobs=0)),
+        ({"logprobs": True, "top_logprobs": 3}, Sampling(samples=True, logprobs=3)),
+        ({"stop": "x", "n": 2}, Sampling(samples=True, stop=("x",), choices=2)),
+        ({"top_k": -1, "ignore_eos": True}, Sampling(samples=True, top_k=0, ignores_eos=True)),
+        ({"logits_processor": "f.py:P"}, Sampling(samples=True, processor="f.py:P")),
         ({"user": 5, "store": False, "tools": [], "modalities": ["text"], "audio": None}, NONE),
         ({"tools": [{"type": "function"}], "tool_choice": "none"}, NONE),
         ({"functions": [{"name": "f"}], "function_call": "none"}, NONE),
@@ -103,26 +104,26 @@ def test_chats(fields, sampling):
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
-        ({}, Generate(("hi",), sampling=Sampling(temperature=1.0, max_tokens=16))),
+        ({}, Generate(("hi",), sampling=Sampling(samples=True, max_tokens=16))),
         (
             {"prompt": ["a", "b"], "echo": True, "n": 2, "best_of": 3},
             Generate(
                 ("a", "b"),
-                sampling=Sampling(temperature=1.0, max_tokens=16, choices=2, best_of=3),
+                sampling=Sampling(samples=True, max_tokens=16, choices=2, best_of=3),
                 echoes=True,
             ),
         ),
-        ({"prompt": [1, 2]}, Generate(ids=((1, 2),), sampling=Sampling(temperature=1.0, max_tokens=16))),
+        ({"prompt": [1, 2]}, Generate(ids=((1, 2),), sampling=Sampling(samples=True, max_tokens=16))),
         (
             {"prompt": [[1], [2]]},
-            Generate(ids=((1,), (2,)), sampling=Sampling(temperature=1.0, max_tokens=16)),
+            Generate(ids=((1,), (2,)), sampling=Sampling(samples=True, max_tokens=16)),
         ),
-        ({"logprobs": 0}, Generate(("hi",), sampling=Sampling(temperature=1.0, max_tokens=16, logprobs=0))),
+        ({"logprobs": 0}, Generate(("hi",), sampling=Sampling(samples=True, max_tokens=16, logprobs=0))),
         (
             {"min_tokens": 40, "stream": True},
-            Generate(("hi",), sampling=Sampling(temperature=1.0, max_tokens=40, min_tokens=40), streams=True),
+            Generate(("hi",), sampling=Sampling(samples=True, max_tokens=40, min_tokens=40), streams=True),
         ),
-        ({"suffix": ""}, Generate(("hi",), sampling=Sampling(temperature=1.0, max_tokens=16))),
+        ({"suffix": ""}, Generate(("hi",), sampling=Sampling(samples=True, max_tokens=16))),
     ],
 )
 def test_completions(fields, expected):
@@ -152,13 +153,14 @@ def test_completions(fields, expected):
         (chat, {"prompt": "hi"}, "prompt"),
         (chat, {"chat_template_kwargs": []}, "chat_template_kwargs"),
         (chat, {"tools": [{"type": "function"}]}, "tools"),
-        (chat, {"tool_choice": "auto"}, "tool_choice"),
+        (chat, {"tool_choice": "required"}, "tool_choice"),
+        (chat, {"add_generation_prompt": True, "continue_final_message": True}, "continue_final_message"),
         (chat, {"tools": [{}], "tool_choice": "required"}, "tools"),
         (chat, {"response_format": {"type": "json_schema"}}, "response_format"),
         (chat, {"modalities": ["text", "audio"]}, "modalities"),
         (chat, {"audio": {"voice": "a"}}, "audio"),
         (chat, {"store": True}, "store"),
-        (chat, {"reasoning_effort": "high"}, "reasoning_effort"),
+        (chat, {"reasoning_effort": 5}, "reasoning_effort"),
         (chat, {"min_tokens": 5, "max_tokens": 4}, "min_tokens"),
         (completion, {"prompt": None}, "prompt"),
         (completion, {"prompt": []}, "prompt"),
@@ -413,8 +415,10 @@ def documented(title):
 
 def test_every_field_is_in_the_table_of_the_manual():
     extensions = {"logits_processor", *request.EXTENSIONS}
+    assert documented("Fields without effect") == set(request.WITHOUT_EFFECT)
+    assert documented("Refused in either") == set(MEANINGFUL)
     assert documented("Extensions") == extensions
-    known = {*request.CHAT_FIELDS, *request.CHAT_SAMPLING, *request.CHAT_REFUSED, *request.IGNORED}
-    assert documented("Fields of a chat") == known - extensions
+    known = {*request.CHAT_FIELDS, *request.CHAT_SAMPLING, *request.CHAT_REFUSED}
+    assert documented("Fields of a chat") == known - extensions - set(request.WITHOUT_EFFECT)
     known = {*request.COMPLETION_FIELDS, *request.COMPLETION_SAMPLING, *request.COMPLETION_REFUSED}
     assert documented("Fields of a completion") == known - extensions

@@ -10,16 +10,19 @@ from trivium.codecs.binary import Buffer
 from trivium.codecs.conversion import is_slow_to_write, negotiated
 from trivium.codecs.error_texts import wire_text
 from trivium.codecs.generation import is_slow_to_tell
+from trivium.codecs.generation_errors import in_words_of
 from trivium.codecs.header_text import JSON, has_controls, is_name, reason_phrase, uncached_lines
 from trivium.codecs.json_documents import indented
 from trivium.servers.djl.wire.binary_answer import binary_body, unnamed
 from trivium.servers.djl.wire.errors import HANDLER_FAILED, chunk, of_generation, refuse
+from trivium.servers.djl.wire.generate_request import LMI_NAMES
 from trivium.servers.djl.wire.generated_answer import LmiWriter, begin, piece_of
 from trivium.servers.djl.wire.meter import DjlMeter
 from trivium.servers.djl.wire.options import DjlOptions
 from trivium.types import reasons
 from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.generation import Generate
+from trivium.types.ignored_fields import IgnoredFields
 from trivium.types.operations import Listing, ResponsePart
 from trivium.types.payload import Raw, Tensors
 from trivium.types.state import VersionState
@@ -49,6 +52,8 @@ class DjlInferEncoder:
         "_accept",
         "_begun",
         "_content_type",
+        "_ignored",
+        "_model",
         "_options",
         "_request_id",
         "_writer",
@@ -61,8 +66,10 @@ class DjlInferEncoder:
         accept: str,
         content_type: str,
         options: DjlOptions,
+        model: str = "",
         unknown: ServeError | None = None,
     ) -> None:
+        self._model = model
         self.unknown = unknown
         self._options = options
         self._request_id = request_id
@@ -70,12 +77,17 @@ class DjlInferEncoder:
         self._content_type = content_type
         self._begun = False
         self._writer: LmiWriter | None = None
+        self._ignored = b""
 
     def read(self, raw: Raw, parameters: Mapping[str, str]) -> Generate:
         """Read a body for a model that generates; its answer is then written in the form asked for. INVALID, naming the
         field.
         """
-        generate, self._writer = begin(raw, parameters, self._request_id, self._options.epoch())
+        log = self._options.ignored
+        ignored = None if log is None else IgnoredFields()
+        generate, self._writer = begin(raw, parameters, self._request_id, self._options.epoch(), ignored)
+        if log is not None and ignored is not None and ignored.found:
+            self._ignored = log.told(self._model, ignored)
         return generate
 
     def encode(self, part: ResponsePart) -> HttpAnswer:
@@ -102,11 +114,12 @@ class DjlInferEncoder:
         if not self._begun:
             if self.unknown is not None and error.reason == reasons.UNKNOWN_MODEL:
                 error = self.unknown
-            error = error if self._writer is None else of_generation(error)
+            error = error if self._writer is None else of_generation(in_words_of(error, LMI_NAMES))
             options = self._options
             answer = refuse(error, self._request_id, options.exact, statuses=options.statuses)
             options.meter.refused(error, answer.status)
             return answer
+        error = in_words_of(error, LMI_NAMES)
         body = chunk(error) if self._writer is None else self._writer.failed(error)
         return HttpAnswer(200, b"", (body,), len(body))
 
@@ -115,7 +128,9 @@ class DjlInferEncoder:
         if not body and not part.final:
             return NOTHING_YET
         kind = writer.kind.encode()
-        fields = b"" if self._begun else b"%bContent-Type: %b\r\n" % (uncached_lines(self._request_id), kind)
+        fields = b""
+        if not self._begun:
+            fields = b"%b%bContent-Type: %b\r\n" % (uncached_lines(self._request_id), self._ignored, kind)
         return HttpAnswer(200, fields, (body,) if body else (), len(body), part.final)
 
     def _part(self, part: ResponsePart) -> HttpAnswer:

@@ -9,12 +9,15 @@ from typing import Any
 
 import msgspec
 
-from trivium.codecs.chat_messages import read_messages
+from trivium.codecs.chat_messages import read_messages, template_arguments
+from trivium.codecs.generation_errors import wire_names
 from trivium.codecs.request_fields import RequestFields, decode_request, field_error
 from trivium.codecs.sampling_fields import (
     COMMON_NAMES,
     HIDES_SPECIAL,
+    MEANINGFUL,
     MOST_ALTERNATIVES,
+    REPORTED,
     Said,
     read_sampling,
     sampling_of,
@@ -22,6 +25,7 @@ from trivium.codecs.sampling_fields import (
 from trivium.types import reasons
 from trivium.types.errors import Code, ServeError
 from trivium.types.generation import Generate
+from trivium.types.ignored_fields import IgnoredFields
 from trivium.types.payload import Raw, RawPart
 
 NEW_TOKENS = 30
@@ -48,9 +52,19 @@ SAMPLING: Mapping[str, str] = {
     "best_of": "best_of",
     "skip_special_tokens": HIDES_SPECIAL,
     "truncate": "truncate",
+    "truncate_prompt_tokens": "truncate",
+    "min_tokens": "min_tokens",
     "logits_processor": "processor",
 }
+WITHOUT_EFFECT: Mapping[str, tuple[object, ...]] = {
+    **REPORTED,
+    "use_lru_kv_cache": (False,),
+    **dict.fromkeys(("metadata", "parallel_tool_calls", "store"), (False,)),
+}
 CHAT_SAMPLING: Mapping[str, str] = {"max_completion_tokens": "max_tokens", **SAMPLING}
+LMI_NAMES = wire_names(SAMPLING, prompt="inputs", prompts="inputs")
+"""What LMI calls the fields of a request to generate, by neutral name."""
+
 _STATIC = "Leave it out, or serve the model with static batching."
 _Refused = Mapping[str, tuple[str, tuple[object, ...]]]
 REFUSED: _Refused = {
@@ -88,6 +102,9 @@ _CHAT_OWN = (
     "top_logprobs",
     "output_formatter",
     "chat_template_kwargs",
+    "reasoning_effort",
+    "add_generation_prompt",
+    "continue_final_message",
 )
 
 
@@ -106,14 +123,16 @@ class LmiForm(msgspec.Struct, frozen=True, gc=False):
     has_logprobs: bool = False
 
 
-def read_request(raw: Raw, parameters: Mapping[str, str]) -> tuple[Generate, LmiForm]:
+def read_request(
+    raw: Raw, parameters: Mapping[str, str], ignored: IgnoredFields | None = None
+) -> tuple[Generate, LmiForm]:
     """Return what is asked for of a model that has these parameters. INVALID, naming the field, or TOO_LARGE."""
     document = _document(_body(raw))
     option = parameters.get("output_formatter", "").strip()
     as_tgi = parameters.get("tgi_compat", "").strip().lower() == "true"
     if "messages" in document:
-        return _chat(document, option, as_tgi)
-    return _plain(document, option, as_tgi)
+        return _chat(document, option, as_tgi, ignored)
+    return _plain(document, option, as_tgi, ignored)
 
 
 def _body(raw: Raw) -> RawPart:
@@ -133,23 +152,24 @@ def _document(part: RawPart) -> dict[str, Any]:
     return decode_request(part.data)
 
 
-def _plain(document: dict[str, Any], option: str, as_tgi: bool) -> tuple[Generate, LmiForm]:
-    top = RequestFields(document)
+def _plain(
+    document: dict[str, Any], option: str, as_tgi: bool, ignored: IgnoredFields | None
+) -> tuple[Generate, LmiForm]:
+    top = RequestFields(document, ignored=ignored)
     for name, (way_out, neutral) in _TOP_REFUSED.items():
         top.refuse(name, way_out, *neutral)
     inputs = top.take("inputs")
     if not isinstance(inputs, str) or not inputs:
         raise top.unfit("inputs", inputs, "a text that is not empty")
     streams = top.flag("stream") or False
-    fields = RequestFields(top.objects("parameters"), "parameters.")
+    fields = RequestFields(top.objects("parameters"), "parameters.", ignored=ignored)
     asked = fields.text("output_formatter") or top.text("output_formatter") or ""
     top.refuse_others(("inputs", "parameters", "stream", "messages", *_TOP_REFUSED))
     formatter = _formatter(asked, option, streams, as_tgi)
     details = fields.flag("details") or False
     is_full = fields.flag("return_full_text") or False
     said = read_sampling(fields, SAMPLING)
-    for name, (way_out, neutral) in REFUSED.items():
-        fields.refuse(name, way_out, *neutral)
+    _judge_others(fields, REFUSED)
     alternatives = said.pop("logprobs", 0)
     if details or formatter != "json":
         said["logprobs"] = alternatives
@@ -162,11 +182,14 @@ def _plain(document: dict[str, Any], option: str, as_tgi: bool) -> tuple[Generat
     return generate, LmiForm(formatter, False, details, inputs, is_full, alternatives, as_tgi)
 
 
-def _chat(document: dict[str, Any], option: str, as_tgi: bool) -> tuple[Generate, LmiForm]:
-    fields = RequestFields(document)
-    messages = read_messages(fields.take("messages"))
-    arguments = fields.objects("chat_template_kwargs")
+def _chat(
+    document: dict[str, Any], option: str, as_tgi: bool, ignored: IgnoredFields | None
+) -> tuple[Generate, LmiForm]:
+    fields = RequestFields(document, ignored=ignored)
+    messages = read_messages(fields.take("messages"), ignored=ignored)
+    arguments = template_arguments(fields)
     fields.take("model")
+    fields.report({"user": ()})
     fields.take("user")
     streams = fields.flag("stream") or False
     formatter = _formatter(fields.text("output_formatter") or "", option, streams, as_tgi)
@@ -174,12 +197,11 @@ def _chat(document: dict[str, Any], option: str, as_tgi: bool) -> tuple[Generate
         formatter = "jsonlines"
     has_logprobs = fields.flag("logprobs") or False
     alternatives = fields.integer("top_logprobs", 0, MOST_ALTERNATIVES)
-    if alternatives is not None and not has_logprobs:
+    if alternatives and not has_logprobs:
         raise fields.contradiction("top_logprobs", "it needs 'logprobs' to be true. Send both.")
     if document.get("tool_choice") == "none":
         fields.take("tools")
-    for name, (way_out, neutral) in CHAT_REFUSED.items():
-        fields.refuse(name, way_out, *neutral)
+    _judge_others(fields, CHAT_REFUSED)
     said = read_sampling(fields, CHAT_SAMPLING)
     if has_logprobs:
         said["logprobs"] = alternatives or 0
@@ -189,6 +211,15 @@ def _chat(document: dict[str, Any], option: str, as_tgi: bool) -> tuple[Generate
         None, messages, sampling=sampling, streams=formatter != "json", template_arguments=arguments
     )
     return generate, LmiForm(formatter, True, alternatives=alternatives or 0, has_logprobs=has_logprobs)
+
+
+def _judge_others(fields: RequestFields, refused: _Refused) -> None:
+    """Refuse what would change the meaning of the answer, and report what has no effect."""
+    fields.report(WITHOUT_EFFECT)
+    tables = (refused,) if fields.ignored is None else (refused, MEANINGFUL)
+    for table in tables:
+        for name, (way_out, neutral) in table.items():
+            fields.refuse(name, way_out, *neutral)
 
 
 def _formatter(asked: str, option: str, streams: bool, as_tgi: bool) -> str:

@@ -14,6 +14,7 @@ from trivium.servers.djl.wire.errors import GENERATION_FAILED, lmi_body, of_gene
 from trivium.servers.djl.wire.generate_request import LmiForm, read_request
 from trivium.types.errors import ServeError, frameless
 from trivium.types.generation import Finish, Generate, Generated, GeneratedChoice, TokenText, joined
+from trivium.types.ignored_fields import IgnoredFields
 from trivium.types.operations import ResponsePart
 from trivium.types.payload import Raw
 
@@ -42,13 +43,17 @@ class LmiWriter(Protocol):
 
 
 def begin(
-    raw: Raw, parameters: Mapping[str, str], request_id: str, created: float
+    raw: Raw,
+    parameters: Mapping[str, str],
+    request_id: str,
+    created: float,
+    ignored: IgnoredFields | None = None,
 ) -> tuple[Generate, LmiWriter]:
     """Read a body for a model that has these parameters; return what is asked for, and what writes its answer in the
-    form asked for. Raises a `Refusal` that names the field.
+    form asked for. Fields without effect are `ignored`, or else refused. Raises a `Refusal` that names the field.
     """
     try:
-        generate, form = read_request(raw, parameters)
+        generate, form = read_request(raw, parameters, ignored)
     except ServeError as error:
         raise of_generation(frameless(error)) from error
     if form.is_chat:

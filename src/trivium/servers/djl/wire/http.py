@@ -98,7 +98,7 @@ class DjlHttp:
                 kept = KeptText(request_id, options)
                 infer = self._infer(known, target, body, request_id, kept.read)
                 return Defer(infer, kept.write), DjlDeferEncoder(request_id, options)
-            encoder = DjlInferEncoder(request_id, accept, content_type, options)
+            encoder = DjlInferEncoder(request_id, accept, content_type, options, target.model)
             infer = self._infer(known, target, body, request_id, encoder.read)
             operation, unknown = lazily(infer, options.lazy) if self._names_url(head) else (infer, None)
         except ServeError as error:

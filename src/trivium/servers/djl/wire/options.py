@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 
+from trivium.codecs.ignored_field_log import IgnoredFieldLog
 from trivium.servers.djl.wire.config import DjlConfig
 from trivium.servers.djl.wire.meter import DjlMeter
 from trivium.servers.djl.words.error_rate_policy import read_rates
@@ -53,6 +54,8 @@ class DjlOptions:
     meter: DjlMeter = field(default_factory=DjlMeter)
     lazy: LazyRule | None = None
     epoch: Callable[[], float] = lambda: 0.0
+    ignored: IgnoredFieldLog | None = None
+    """Tells of fields of requests to generate that have no effect; without it they are refused."""
 
 
 def options_of(context: ProtocolContext) -> DjlOptions:
@@ -74,6 +77,7 @@ def options_of(context: ProtocolContext) -> DjlOptions:
         meter_of(context),
         context.states.find(LazyRule) if context.may_change else None,
         context.epoch,
+        None if context.strict_requests else context.states.of(IgnoredFieldLog),
     )
 
 
