@@ -1,7 +1,7 @@
 """Every example answers: a field that it does not know, one of a wrong type, and a good request behind them.
 
-An example is what people begin with. One whose thread dies, and lets its clients wait for the response time-out, teaches
-them that.
+An example is what people begin with: from one whose thread dies, and whose clients wait for the response time-out, they
+would learn that.
 """
 
 import asyncio

@@ -1,26 +1,29 @@
-"""`trivium shims NAME`: where the modules lie that handlers of other servers import, for tests without a server.
+"""`trivium shims NAME`: prints what people need beside the server to test and to pack handlers of another one.
 
-Prints; nothing is installed, and no package of the same name is touched.
+Nothing is installed, and no package of the same name is touched.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
 import trivium_worker
+from trivium.servers.torchserve.words import llm_api_file
 
-SHIMS = Path(trivium_worker.__path__[0]) / "shims"
-FOLDERS: Mapping[str, str] = {"torchserve": "ts"}
-"""What may be asked for: the package that the folder of that name has."""
+_PRINTED = {
+    "torchserve": str(Path(trivium_worker.__path__[0]) / "shims" / "torchserve"),
+    "llm_api": llm_api_file.TEXT.rstrip(),
+}
+"""What is printed for each name: a folder, a file's text."""
 
 
 @click.command("shims")
-@click.argument("name", metavar="NAME", type=click.Choice([*FOLDERS]))
+@click.argument("name", metavar="NAME", type=click.Choice([*_PRINTED]))
 def command(name: str) -> None:
-    """Print the folder to put on the PYTHONPATH of tests that import `ts`.
+    """Print the folder with TorchServe's module `ts` (NAME torchserve), or a file for the handler llm_api.
 
-    PYTHONPATH=$(trivium shims torchserve) pytest. It goes before an installed package of that name, which stays as it
-    is.
+    `PYTHONPATH=$(trivium shims torchserve) pytest` tests handlers without a server; an installed `ts` stays as it is.
+    `trivium shims llm_api > llm_api.py` gives torch-model-archiver the file that it wants for a handler that is built
+    in.
     """
-    click.echo(SHIMS / name)
+    click.echo(_PRINTED[name])
