@@ -1,4 +1,4 @@
-"""`trivium shims NAME`: prints what people need beside the server to test and to pack handlers of another one.
+"""`trivium shims NAME`: prints what people need without the server, to test and to pack handlers of another one.
 
 Nothing is installed, and no package of the same name is touched.
 """
