@@ -44,7 +44,8 @@ e2e: .venv-test/.made .venv-tritonserver/.made .venv-newer/.made  ## The real se
 	command -v java >/dev/null || (apt-get update -q && apt-get install -y -q --no-install-recommends openjdk-17-jre-headless)
 	$(PYTHON) -m venv .venv-original
 	.venv-original/bin/pip install --quiet --disable-pip-version-check torch==2.13.0 torchserve==0.12.0 \
-		torch-model-archiver==0.12.0 torch-workflow-archiver==0.2.15 nvidia-ml-py psutil pyyaml packaging setuptools enum-compat
+		torch-model-archiver==0.12.0 torch-workflow-archiver==0.2.15 nvidia-ml-py psutil pyyaml packaging setuptools enum-compat \
+		torchvision==0.28.0 captum==0.9.0 pillow requests pytest
 	touch $@
 
 original: .venv-test/.made .venv-original/.made  ## Ask the real TorchServe all that ours is asked, and write down what it answers.

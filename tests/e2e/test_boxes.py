@@ -24,6 +24,7 @@ INSTALLING = 600
 LARGEST_BASE = 220 * 2**20
 MAKERS = {
     "torchserve": boxes.torchserve,
+    "store": boxes.store,
     "triton": boxes.triton,
     "djl": boxes.djl,
     "bare": boxes.bare,

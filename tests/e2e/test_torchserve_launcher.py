@@ -1,4 +1,4 @@
-"""The original's own `ts.launcher`, out of its wheel, finds `torchserve` on the PATH: ours starts, registers and stops.
+"""The original's own `ts.launcher`, out of its wheel, and ours find `torchserve` on the PATH: start, register and stop.
 
 It asks port 8081 of this machine, whatever the configuration says, so it runs where no other network is.
 """
@@ -59,7 +59,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_originals_launcher_drives_ours(wheel: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("whose", ["original", "ours"])
+def test_a_launcher_drives_ours(wheel: Path, tmp_path: Path, whose: str) -> None:
     if subprocess.run([*ALONE, "true"], capture_output=True, check=False).returncode:
         pytest.skip("this user may not make a network of its own")
     folder = TorchServeFolder(tmp_path)
@@ -69,7 +70,8 @@ def test_the_originals_launcher_drives_ours(wheel: Path, tmp_path: Path) -> None
     configuration.write_text("default_workers_per_model=1\n")
     answers, log = tmp_path / "answers", tmp_path / "log"
     found_first = os.pathsep.join((str(tmp_path / "bin"), os.environ["PATH"]))
-    own = os.pathsep.join(filter(None, (str(wheel), os.environ.get("PYTHONPATH", ""))))
+    place = str(wheel) if whose == "original" else trivium("shims", "torchserve").stdout.strip()
+    own = os.pathsep.join(filter(None, (place, os.environ.get("PYTHONPATH", ""))))
     variables = {**folder.variables({}), "PATH": found_first, "PYTHONPATH": own}
     words = [*ALONE, sys.executable, "-c", STORY, folder.store, configuration, answers]
     with log.open("wb") as output:
@@ -84,7 +86,7 @@ def test_the_originals_launcher_drives_ours(wheel: Path, tmp_path: Path) -> None
         said(folder, "--stop", "--foreground")  # what a story that failed has left
     assert process.returncode == 0, log.read_text()
     found = json.loads(answers.read_text())
-    assert found["file"].startswith(str(wheel))
+    assert found["file"].startswith(place)
     assert found["registered"][0] == 200
     assert json.loads(found["registered"][1])["status"].startswith(
         'Model "two" Version: 1.0 registered with 1'

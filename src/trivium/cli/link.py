@@ -8,6 +8,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -22,13 +23,27 @@ COMMANDS: Mapping[str, str] = {
 }
 """Name on the PATH -> subcommand of `trivium`."""
 
+ARCHIVERS: Mapping[str, str] = {
+    "torch-model-archiver": "model_archiver.model_packaging",
+    "torch-workflow-archiver": "workflow_archiver.workflow_packaging",
+}
+"""Name on the PATH -> the module of TorchServe's own package that it runs, where that is installed."""
+
+_NAMES = (*COMMANDS, *ARCHIVERS)
+_HOW = {
+    "torch-model-archiver": "pip install 'trivium[torchserve]'",
+    "torch-workflow-archiver": "pip install torch-workflow-archiver",
+}
+
 MARK = "# Made by `trivium link`; `trivium link --remove` takes it away."
 _EXECUTABLE = 0o755
 
 
-def launcher(subcommand: str, python: str) -> str:
-    """A script that runs the subcommand under this interpreter, whatever folder it is called in."""
-    words = shlex.join(own_module("trivium.cli.main", subcommand, python=python))
+def launcher(name: str, python: str) -> str:
+    """A script that runs the command under this interpreter, whatever folder it is called in."""
+    ours = COMMANDS.get(name)
+    module = ("trivium.cli.main", ours) if ours else (ARCHIVERS[name],)
+    words = shlex.join(own_module(*module, python=python))
     return f'#!/bin/sh\n{MARK}\nexec {words} "$@"\n'
 
 
@@ -52,15 +67,18 @@ def is_on_path(folder: Path, variable: str) -> bool:
 
 @click.command("link")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
-@click.option("--names", help=f"Which, with commas between; all unless given: {', '.join(COMMANDS)}.")
+@click.option(
+    "--names", help=f"Which, with commas between; all that there are unless given: {', '.join(_NAMES)}."
+)
 @click.option("--remove", is_flag=True, help="Take away what was put there.")
 @click.option("--search", envvar="PATH", default="", hidden=True)
 def command(folder: Path, names: str | None, remove: bool, search: str) -> None:
-    """Put small scripts into DIR that run Trivium under the names of other servers' commands.
+    """Put small scripts into DIR that run Trivium under the names of other servers' commands, and TorchServe's own
+    archivers where they are installed beside it.
 
     Nothing is overwritten or removed that was not made by this command; then the exit status is 1.
     """
-    chosen = _chosen(names)
+    chosen = _chosen(names, folder)
     foreign = in_the_way(folder / name for name in chosen)
     if foreign:
         listed = ", ".join(map(str, foreign))
@@ -73,31 +91,44 @@ def command(folder: Path, names: str | None, remove: bool, search: str) -> None:
         if remove:
             _remove(folder, chosen)
         else:
-            _link(folder, chosen)
+            _link(folder, chosen, named=names is not None)
             _tell_of_path(folder, search)
     except OSError as error:
         raise click.ClickException(f"{error.filename}: {error.strerror}. Choose another folder.") from error
 
 
-def _chosen(names: str | None) -> Sequence[str]:
-    chosen = list(COMMANDS) if names is None else list(dict.fromkeys(filter(None, names.split(","))))
-    unknown = [name for name in chosen if name not in COMMANDS]
+def _chosen(names: str | None, folder: Path) -> Sequence[str]:
+    if names is None:  # an archiver that is there already, as beside its own Python, needs no link
+        return [*COMMANDS, *(name for name in ARCHIVERS if not in_the_way([folder / name]))]
+    chosen = list(dict.fromkeys(filter(None, names.split(","))))
+    unknown = [name for name in chosen if name not in _NAMES]
     if unknown or not chosen:
         raise click.UsageError(
-            f"--names: there is no command {unknown[0]!r}; there are: {', '.join(COMMANDS)}."
+            f"--names: there is no command {unknown[0]!r}; there are: {', '.join(_NAMES)}."
             if unknown
-            else f"--names: no name; there are: {', '.join(COMMANDS)}."
+            else f"--names: no name; there are: {', '.join(_NAMES)}."
         )
     return chosen
 
 
-def _link(folder: Path, names: Sequence[str]) -> None:
+def is_there(name: str) -> bool:
+    """Is what this command runs installed?"""
+    return name in COMMANDS or find_spec(ARCHIVERS[name].partition(".")[0]) is not None
+
+
+def _link(folder: Path, names: Sequence[str], *, named: bool) -> None:
+    lacking = [name for name in names if not is_there(name)]
+    if named and lacking:
+        raise click.ClickException(f"{lacking[0]} is not installed: {_HOW[lacking[0]]}. Nothing was changed.")
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
+        if name in lacking:
+            click.echo(f"{name} is not installed, and not linked: {_HOW[name]}")
+            continue
         path = folder / name
-        path.write_text(launcher(COMMANDS[name], sys.executable))
+        path.write_text(launcher(name, sys.executable))
         path.chmod(_EXECUTABLE)
-        click.echo(f"{path} runs `trivium {COMMANDS[name]}`")
+        click.echo(f"{path} runs `{f'trivium {COMMANDS[name]}' if name in COMMANDS else ARCHIVERS[name]}`")
 
 
 def _tell_of_path(folder: Path, search: str) -> None:

@@ -46,6 +46,10 @@ COMMANDS = {
     "link": Subcommand(
         "trivium.cli.link", "Put the commands of other servers on the PATH under their own names."
     ),
+    "shims": Subcommand(
+        "trivium.cli.shims",
+        "Print what archives and tests of other servers need: their modules' folder, a file.",
+    ),
     "demo": Subcommand("trivium.cli.demo", "Serve the shipped example models and print requests for them."),
 }
 

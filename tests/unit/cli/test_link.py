@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from trivium.cli import main as trivium
-from trivium.cli.link import COMMANDS, MARK, command, in_the_way, is_on_path, is_ours, launcher
+from trivium.cli.link import ARCHIVERS, COMMANDS, MARK, command, in_the_way, is_on_path, is_ours, launcher
 
 
 def link(*words: str | Path, path: str = "") -> Result:
@@ -89,6 +89,37 @@ def test_names_that_there_are_not(tmp_path: Path, names: str) -> None:
 def test_names(tmp_path: Path) -> None:
     assert link(tmp_path, "--names", "tritonserver").exit_code == 0
     assert [path.name for path in tmp_path.iterdir()] == ["tritonserver"]
+
+
+def test_an_archiver_that_is_installed_runs_by_its_module(tmp_path: Path) -> None:
+    assert link(tmp_path, "--names", "torch-model-archiver").exit_code == 0
+    text = (tmp_path / "torch-model-archiver").read_text()
+    assert ' -P -m model_archiver.model_packaging "$@"' in text
+
+
+def test_an_archiver_that_is_not_installed_says_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trivium.cli.link.find_spec", lambda name: None)
+    done = link(tmp_path)
+    assert done.exit_code == 0
+    assert (
+        "torch-model-archiver is not installed, and not linked: pip install 'trivium[torchserve]'"
+        in done.output
+    )
+    assert {path.name for path in tmp_path.iterdir()} == set(COMMANDS)
+    named = link(tmp_path / "other", "--names", "torch-model-archiver")
+    assert named.exit_code == 1
+    assert "pip install 'trivium[torchserve]'. Nothing was changed." in named.output
+    assert not (tmp_path / "other").exists()
+
+
+def test_an_archiver_that_lies_there_is_left(tmp_path: Path) -> None:
+    for name in ARCHIVERS:
+        (tmp_path / name).write_text("#!/bin/sh\nexec real\n")
+    for words in ([], ["--remove"]):
+        assert link(tmp_path, *words).exit_code == 0
+        assert all("exec real" in (tmp_path / name).read_text() for name in ARCHIVERS)
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from trivium.servers.torchserve.archive import sequences, translation
 from trivium.servers.torchserve.archive.environment import check_requirements, own_environment
 from trivium.servers.torchserve.archive.folder import models, name_of, open_model, strays
 from trivium.servers.torchserve.archive.language_model import LanguageModel
+from trivium.servers.torchserve.words import llm_api_file
 from trivium.servers.torchserve.words.layers import (
     HANDLER,
     NO_RULES,
@@ -60,6 +61,7 @@ LLM_API = "llm_api"
 RUNTIME = "runtime"
 CONFIGURATION = "config.properties"
 _NAMED = 10
+_LINE = 1024
 Document = tuple[Manifest, ModelConfig]
 """What `ModelSpec.foreign` holds: both files as they were read."""
 
@@ -139,7 +141,7 @@ def _read_model(
     config = layered(_config(folder, place, manifest), source.over, under)
     chosen = _handler(manifest, source, rules)
     ref = handler_ref(chosen.value)
-    if ref.name == LLM_API and not (folder / ref.file).is_file():
+    if ref.name == LLM_API and not _is_own_code(folder / ref.file):
         if unknown := _check_source(source):
             raise ConfigError(tuple(unknown))
         return LanguageModel(name, folder, manifest, config, variables, rules).spec(defaults)
@@ -302,6 +304,14 @@ def _check_handler(folder: Path, manifest: Manifest, chosen: SourceSetting) -> l
         f"a handler in the archive, one of {', '.join(SERVED_BUILT_IN)}, or {LLM_API} for a language model",
         f"It is not supported in this version. {_WAYS_OUT[ref.name]}",
     )
+
+
+def _is_own_code(file: Path) -> bool:
+    """Tell whether an archive has a handler of this name itself; the file that stands for ours is none."""
+    if not file.is_file():
+        return False
+    with file.open("rb") as opened:
+        return opened.readline(_LINE).rstrip() != llm_api_file.FIRST_LINE.encode()
 
 
 def _is_below(file: str) -> bool:

@@ -125,7 +125,9 @@ class PredictionEncoder:
             properties["Content-Type"] = kind
         fields = self._fields(properties, final)
         reason = reason_phrase(payload.reason)
-        return HttpAnswer(status, fields, buffers, size, final, reason, closes=status >= 400)
+        # The first part decides: one behind it that closes would break the answer off, whose handler goes on.
+        closes = status >= 400 and not self._begun
+        return HttpAnswer(status, fields, buffers, size, final, reason, closes=closes)
 
     def _fields(self, properties: Mapping[str, str], final: bool) -> bytes:
         """The header lines, in front of the first part only. What the handler says goes before what is always said."""

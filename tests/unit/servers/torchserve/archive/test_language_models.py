@@ -8,6 +8,7 @@ import pytest
 from tests.harness.llm_folders import LLAMA, checkpoint
 
 from trivium.servers.torchserve.archive.repository import TorchServeFormat, made
+from trivium.servers.torchserve.words import llm_api_file
 from trivium.servers.torchserve.words.language_model import NAMES, OURS
 from trivium.servers.torchserve.words.layers import ServerRules
 from trivium.types.findings import Finding
@@ -119,6 +120,15 @@ def test_a_file_of_that_name_is_a_handler_as_any_other(tmp_path: Path) -> None:
     spec, said = read(path)
     assert spec is not None, said
     assert spec.engine == "python-torchserve"
+
+
+def test_the_file_that_is_printed_for_the_archiver_stands_for_ours(tmp_path: Path) -> None:
+    path = checkpoint(folder(tmp_path / "chat", handler="llm_api.py"))
+    (path / "llm_api.py").write_text(llm_api_file.TEXT)
+    spec, said = read(path)
+    assert spec is not None, said
+    assert spec.engine != "python-torchserve"
+    assert spec.parameters["end_of_stream_token"] == "<|endoftext|>"
 
 
 @pytest.mark.parametrize(

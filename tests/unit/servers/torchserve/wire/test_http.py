@@ -448,6 +448,16 @@ def test_a_handler_s_status():
     assert b"x: \xc3\xa4\xe2\x82\xac" in lines(answered(ResponsePart(Raw((), {"x": "ä€"}))))
 
 
+def test_a_handler_s_status_of_an_answer_in_parts_breaks_none_of_them_off():
+    _, encoder = ask("POST", "/predictions/m")
+    parts = [(b"gone", False), (b"", False), (b"", True)]
+    answers = [
+        encoder.encode(ResponsePart(Raw((RawPart(data),), status=404), final=final)) for data, final in parts
+    ]
+    assert [answer.status for answer in answers] == [404] * 3
+    assert [answer.closes for answer in answers] == [True, False, False]
+
+
 def test_tensors_by_accept():
     tensors = Tensors.of({"y": np.array([[1, 2]], np.int64)})
     plain = answered(ResponsePart(tensors))

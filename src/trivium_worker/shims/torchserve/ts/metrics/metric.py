@@ -1,10 +1,13 @@
 """A metric with its value, to be handed over by `ts.service.emit_metrics`."""
 
+import socket
+import time
 from collections.abc import Iterable
 from typing import Any
 
 from ts.metrics import sink
 from ts.metrics.metric_type_enum import MetricTypes
+from ts.metrics.unit import Units
 
 
 class Metric:
@@ -29,6 +32,17 @@ class Metric:
     def update(self, value: float) -> None:
         """Set it, or add to a counter."""
         self.value = self.value + value if self._is_counter else value
+
+    def reset(self) -> None:
+        """Set it to 0."""
+        self.value = 0
+
+    def __str__(self) -> str:
+        dimensions = ",".join(map(str, self.dimensions))
+        request = f",{self.request_id}" if self.request_id else ""
+        unit = Units().units.get(self.unit, self.unit)
+        host = f"#hostname:{socket.gethostname()},{int(time.time())}"
+        return f"{self.name}.{unit}:{self.value}|#{dimensions}|{host}{request}"
 
     def emit(self) -> None:
         """Tell the server."""
