@@ -121,7 +121,7 @@ def test_options_that_make_no_sense(echo: Path, option: str) -> None:
 WRONG_FILES = {
     "[http]\nprot = 1": "Did you mean 'port' in [http]?",
     "http_prot = 1": "Did you mean 'port' in [http]?",
-    "colour = 'red'": "colour is no option",
+    "colour = 'red'": "colour: no such option",
     "[http]\nport = 'many'": "http.port: 'many'; expected a whole number",
     "http_port = [1]": "http_port: [1]; expected a whole number",
     "open = 3": "expected true or false",
