@@ -258,7 +258,7 @@ def test_check_lists_all_values(repository: Path) -> None:
     folded = squeezed(trivium("check", "--all", repository, COLUMNS="300").stdout)
     assert "config.pbtxt:2(max_batch_size)" in folded
     assert "inputs[0].datatypeFP32auto-completedfromthemodelfile" in folded
-    assert "groups[0].minimum1config.pbtxt:2(instance_group[0].count)" in folded
+    assert "instances[0].always_open1config.pbtxt:2(instance_group[0].count)" in folded
     assert "furthervalues" not in folded
 
 
