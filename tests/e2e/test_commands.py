@@ -251,7 +251,7 @@ def test_check_of_good_models(repository: Path, columns: str) -> None:
     assert "max_batch_size" in done.stdout
     assert "config.pbtxt:2\n" in done.stdout
     assert "further values hold by default (--all lists them)" in done.stdout
-    assert "batching.max_rows" not in done.stdout
+    assert "batching.max_batch_size" not in done.stdout
 
 
 def test_check_lists_all_values(repository: Path) -> None:
