@@ -121,7 +121,7 @@ def test_options_that_make_no_sense(echo: Path, option: str) -> None:
 WRONG_FILES = {
     "[http]\nprot = 1": "Did you mean 'port' in [http]?",
     "http_prot = 1": "Did you mean 'port' in [http]?",
-    "colour = 'red'": "colour is no option",
+    "colour = 'red'": "colour: no such option",
     "[http]\nport = 'many'": "http.port: 'many'; expected a whole number",
     "http_port = [1]": "http_port: [1]; expected a whole number",
     "open = 3": "expected true or false",
@@ -251,14 +251,14 @@ def test_check_of_good_models(repository: Path, columns: str) -> None:
     assert "max_batch_size" in done.stdout
     assert "config.pbtxt:2\n" in done.stdout
     assert "further values hold by default (--all lists them)" in done.stdout
-    assert "batching.max_rows" not in done.stdout
+    assert "batching.max_batch_size" not in done.stdout
 
 
 def test_check_lists_all_values(repository: Path) -> None:
     folded = squeezed(trivium("check", "--all", repository, COLUMNS="300").stdout)
     assert "config.pbtxt:2(max_batch_size)" in folded
     assert "inputs[0].datatypeFP32auto-completedfromthemodelfile" in folded
-    assert "groups[0].minimum1config.pbtxt:2(instance_group[0].count)" in folded
+    assert "instances[0].always_open1config.pbtxt:2(instance_group[0].count)" in folded
     assert "furthervalues" not in folded
 
 

@@ -104,9 +104,9 @@ SHAPES: Cases = {
     "empty batch": (echo([], [0, 4]), 400, "empty batch"),
     "empty batch in binary": (in_binary(-1, blob_input([0, 4], 0), b""), 400, "empty batch"),
     "too large a batch": (echo([1.0] * 68, [17, 4]), 400, "at most 16"),
-    "no dims where a batch is wanted": (echo([1], []), 400, "[rows,4]"),
+    "no dims where a batch is wanted": (echo([1], []), 400, "[-1,4]"),
     "no dims where some are wanted": (infer_request("add", tensor("a", [1], [])), 400, "[4]"),
-    "wrong dims": (echo([1, 2], [1, 2]), 400, "[rows,4]"),
+    "wrong dims": (echo([1, 2], [1, 2]), 400, "[-1,4]"),
 }
 
 VALUES: Cases = {
@@ -121,7 +121,7 @@ VALUES: Cases = {
 
 INPUTS: Cases = {
     "none": (infer_request("echo"), 400, "no input 'x'"),
-    "unknown": (infer_request("echo", ROW | {"name": "z"}), 400, "no input 'z'; it takes 'x' FP32[rows,4]"),
+    "unknown": (infer_request("echo", ROW | {"name": "z"}), 400, "no input 'z'; it takes 'x' FP32[-1,4]"),
     "one too many": (infer_request("echo", ROW, ROW | {"name": "z"}), 400, "no input 'z'"),
     "twice": (infer_request("echo", ROW, ROW), 400, "'x' is given more than once"),
     "one missing": (infer_request("add", tensor("a", [1, 2, 3, 4], [4])), 400, "no input 'b'"),

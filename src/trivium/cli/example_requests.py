@@ -11,8 +11,10 @@ from pathlib import Path
 from urllib.parse import quote
 
 from rich.console import Console
+from rich.text import Text
 
 from trivium.catalogue import TRANSLATORS
+from trivium.commands.visible_console import print_sentence
 from trivium.demo import places
 from trivium.server_record import ServerRecord
 from trivium.types.datatype import DataType
@@ -42,7 +44,7 @@ def print_requests(console: Console, url: str, specs: Sequence[ModelSpec], recor
         console.print(request, soft_wrap=True, markup=False)
     if requests:
         with_file = any(_FILE in request for request in requests)
-        console.print(_NEXT.format(file=_OWN_FILE if with_file else ""), soft_wrap=True, markup=False)
+        print_sentence(console, Text(_NEXT.format(file=_OWN_FILE if with_file else "")))
 
 
 def example_request(spec: ModelSpec, url: str, record: ServerRecord) -> str:

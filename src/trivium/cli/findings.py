@@ -12,12 +12,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from trivium.cli.field_words import field_words, join_words
 from trivium.cli.layout import aligned, labelled
 from trivium.cli.written_values import written_value
 from trivium.codecs.visible_text import visible
 from trivium.types.datatype import DataType
 from trivium.types.findings import Finding, Severity
-from trivium.types.spec import InvalidModel, ModelSpec, Origin, TensorSpec, VersionPolicy
+from trivium.types.spec import InvalidModel, Join, ModelSpec, Origin, TensorSpec, VersionPolicy
 
 _UNSHOWN = frozenset({"foreign", "origin", "reports", "name", "version", "shown_root"})
 _ASKED = ("the environment", "the command line", "the request", "--engine-parameters")
@@ -72,7 +73,7 @@ def print_values(console: Console, headings: Sequence[str], rows: Sequence[Seque
 def _print_fields(console: Console, spec: ModelSpec) -> int:
     """Print all values; none is left out."""
     rows = [
-        [name, _named(spec, value), _named(spec, str(_short(_origin(spec, name) or _DEFAULT)))]
+        [field_words(name), _named(spec, value), _named(spec, str(_short(_origin(spec, name) or _DEFAULT)))]
         for name, value in _rows(spec)
     ]
     _print_rows(console, ("field", "value", "from where"), rows)
@@ -198,22 +199,28 @@ def _flat(name: str, value: object) -> Iterator[tuple[str, str]]:
             elif inner not in (None, {}) and (inner != () or field.name == "dims"):
                 yield from _flat(f"{name}.{field.name}", inner)
     else:
-        yield name, _shown(value)
+        yield name, _shown(value, is_shape=name.endswith(".dims"))
 
 
-def _shown(value: object) -> str:
+def _shown(value: object, is_shape: bool = False) -> str:
     match value:
         case DataType():
             return value.wire
+        case Join():
+            return join_words(value)
         case Enum():
             return str(value.value)
         case bool():
             return "yes" if value else "no"
+        case None:
+            return "none"
+        case () if not is_shape:
+            return "none"
         case tuple() | frozenset():
             return f"[{', '.join(_shown(inner) for inner in value)}]"
         case str() if len(value) > LONGEST_SHOWN:
             return f"{value[:LONGEST_SHOWN]}... ({len(value)} characters)"
-        case Path() | str() | int() | float() | None:
+        case Path() | str() | int() | float():
             return str(value)
         case _ if is_dataclass(value):
             parts = ((field.name, getattr(value, field.name)) for field in fields(value))

@@ -54,6 +54,17 @@ COMMANDS = {
 }
 
 
+def _laid_out(message: str) -> str:
+    """Return an error whose names no terminal breaks when it is shown behind its word."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from trivium.commands.visible_console import lines_of
+
+    lines = lines_of(Console(stderr=True), Text(f"{_ERROR}{message}"))
+    return "\n".join(line.plain for line in lines).removeprefix(_ERROR)
+
+
 class LazyGroup(click.Group):
     """Imports a subcommand only to run it, so that help and errors are quick."""
 
@@ -77,12 +88,12 @@ class LazyGroup(click.Group):
         """
         try:
             return super().invoke(ctx)
-        except click.UsageError:  # shows the usage, too, and quotes the command line alone
-            raise
+        except click.UsageError as error:  # shows the usage, too, and quotes the command line alone
+            raise click.UsageError(_laid_out(error.format_message()), error.ctx) from error
         except click.ClickException as error:
-            raise click.ClickException(visible(error.message)) from error
+            raise click.ClickException(_laid_out(visible(error.message))) from error
         except ServeError as error:
-            raise click.ClickException(visible(error.message)) from frameless(error)
+            raise click.ClickException(_laid_out(visible(error.message))) from frameless(error)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands from the table, without importing any."""
@@ -90,7 +101,16 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, row.text) for name, row in COMMANDS.items()])
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+_ERROR = "Error: "
+"""What click says in front of an error."""
+
+_WIDEST = 120
+"""Columns of a help: a longer line is hard to read."""
+
+
+@click.group(
+    cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": _WIDEST}
+)
 @click.version_option(version("trivium"), prog_name="trivium")
 @click.pass_context
 def main(context: click.Context) -> None:

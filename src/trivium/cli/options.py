@@ -13,7 +13,7 @@ from trivium.cli.located import LOCATED
 from trivium.commands.process import log_to_stderr
 from trivium.config.loading import REMOVED, from_process
 from trivium.config.options import ServerConfig
-from trivium.settings.kinds import Seconds, Size
+from trivium.settings.kinds import Seconds, Size, in_units
 from trivium.settings.option import Option
 from trivium.types.errors import ServeError
 
@@ -120,7 +120,20 @@ def _type(option: Option) -> Any:
 
 
 def _help(option: Option) -> str:
-    return f"{option.help}  [default: {option.default!r}; {option.variable}]"
+    default = _default(option)
+    return f"{option.help}  [{f'default: {default}; ' if default else ''}{option.variable}]"
+
+
+def _default(option: Option) -> str:
+    """Return a default as it is written; empty for one that says nothing: no text, or a flag that is not set."""
+    default = option.default
+    if isinstance(default, bool) or default is None or default == "":
+        return ""
+    if isinstance(default, float):
+        return f"{default:g}"
+    if isinstance(option.kind, Size) and isinstance(default, int):
+        return in_units(default)
+    return str(default)
 
 
 def configure(config_file: Path | None, flags: dict[str, Any]) -> ServerConfig:

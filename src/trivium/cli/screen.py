@@ -1,5 +1,6 @@
 """The screen of a server: a progress line while models load, then a table, or a block for each of them."""
 
+import contextlib
 import time
 from collections.abc import Iterator, Sequence
 
@@ -10,6 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from trivium.codecs.visible_text import visible
+from trivium.commands.process import logs_above
+from trivium.commands.visible_console import print_sentence
 from trivium.types.operations import Listing, VersionStatus
 from trivium.types.spec import ModelSpec, TensorSpec
 from trivium.types.state import VersionState
@@ -26,13 +29,15 @@ class Progress:
         self._loading: dict[tuple[str, str], float] = {}  # since when, in seconds of the monotonic clock
         self._status = Status("reading models", console=console)
         self._is_over = False
+        self._open = contextlib.ExitStack()
 
     def __enter__(self) -> "Progress":
-        self._status.start()
+        self._open.enter_context(self._status)
+        self._open.enter_context(logs_above(self._console))
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._status.stop()
+        self._open.close()
         self._is_over = True
 
     def __call__(self, status: VersionStatus) -> None:
@@ -45,7 +50,7 @@ class Progress:
         else:
             since = self._loading.pop(key, None)
             took = "" if since is None else f" ({time.monotonic() - since:.1f} s)"
-            self._console.print(_line(status, took), soft_wrap=True)
+            print_sentence(self._console, _line(status, took))
         names = ", ".join(f"{model} {version}" for model, version in self._loading)
         self._status.update(Text(visible(f"loading {names}") if names else ""))
 

@@ -1,5 +1,7 @@
 """Says to a person why a server cannot listen, and what to do."""
 
+import os
+
 import click
 
 from trivium.types.listeners import Listener, Role
@@ -28,11 +30,18 @@ def cannot_listen(error: OSError, listener: Listener) -> CannotListen:
     is_apart = listener.role is not Role.INFERENCE
     off = f"--{name}-port=-1" if is_apart else f"--no-{name}"
     return CannotListen(
-        f"Cannot listen on {bind.host} port {bind.port}: {error.strerror or error}. Choose another with "
+        f"Cannot listen on {bind.host} port {bind.port}: {_cause(error)}. Choose another with "
         f"--{name}-port (0 takes a free one), or switch it off with {off}, or stop what listens there.",
         listener.name,
         str(bind),
     )
+
+
+def _cause(error: OSError) -> str:
+    """Return what the system says, in place of what the event loop makes of it, which names the address again."""
+    if error.errno is None or error.errno < 0:  # a host that has no address
+        return error.strerror or str(error)
+    return os.strerror(error.errno)
 
 
 def taken(error: CannotListen, where: str) -> str:

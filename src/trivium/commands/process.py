@@ -6,11 +6,12 @@ import errno
 import logging
 import resource
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, NoReturn, TextIO, cast
 
 import uvloop
 from rich.console import Console
+from rich.text import Text
 
 from trivium.affinity.observer import AffinityObserver
 from trivium.affinity.processors import Processors
@@ -90,13 +91,28 @@ class LogHandler(logging.Handler):
         """
         super().__init__()
         self._writer = LogWriter(file or sys.stderr.fileno(), self.lost, rotation=rotation)
+        self._is_shown = not file and sys.stderr.isatty()
+        self._above: Console | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
         """Format it here, where its arguments are as they were, and have it written."""
         try:
-            self._writer.write(f"{self.format(record)}\n".encode("utf-8", "backslashreplace"))
+            text, above = self.format(record), self._above
+            if above is not None:
+                above.print(Text(text), soft_wrap=True)
+            else:
+                self._writer.write(f"{text}\n".encode("utf-8", "backslashreplace"))
         except Exception:
             self.handleError(record)
+
+    @contextlib.contextmanager
+    def above(self, console: Console) -> Iterator[None]:
+        """Meanwhile, where it logs to a terminal, print there by this console, which keeps a line up to date below."""
+        self._above = console if self._is_shown else None
+        try:
+            yield
+        finally:
+            self._above = None
 
     def write(self, piece: bytes, lines: int) -> None:
         """Have lines written that are formatted already."""
@@ -134,6 +150,16 @@ def log_to_stderr(log_level: str) -> None:
     )
     if log_level == "warning":  # the default: what handlers print is for their owner, as with the originals
         logging.getLogger(_WORKERS).setLevel(logging.INFO)
+
+
+@contextlib.contextmanager
+def logs_above(console: Console) -> Iterator[None]:
+    """Have what is logged meanwhile stand above the line that a console keeps up to date, and not behind it."""
+    with contextlib.ExitStack() as stack:
+        for handler in logging.getLogger().handlers if console.is_terminal else ():
+            if isinstance(handler, LogHandler):
+                stack.enter_context(handler.above(console))
+        yield
 
 
 def screen() -> Console:

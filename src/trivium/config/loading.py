@@ -160,7 +160,7 @@ class _Merge:
 
     def _no_option(self, source: str, key: str, known: Iterable[str], meant: str) -> None:
         expected = f"one of {', '.join(known)}"
-        fault = unknown(Origin(source, key), f"{key} is no option", expected, meant, "Remove it.")
+        fault = unknown(Origin(source, key), "no such option", expected, meant, "Remove it.")
         self._sources.findings.append(fault)
 
     def _removed(self, source: str, key: str, name: str) -> None:

@@ -165,6 +165,14 @@ class Size(Whole):
         return Whole._read(self, str(int(parts[1]) * 1024 ** ("KMGT".index(parts[2].upper()) + 1)))
 
 
+def in_units(count: int) -> str:
+    """Return a number of bytes as a `Size` is written: `256M` where that is the same."""
+    for unit, power in (("G", 3), ("M", 2), ("K", 1)):
+        if count and count % 1024**power == 0:
+            return f"{count // 1024**power}{unit}"
+    return str(count)
+
+
 @dataclass(frozen=True, slots=True)
 class Seconds(Number):
     """Takes a time in seconds within two bounds, also with a unit: ms, s, m, h or d."""

@@ -50,12 +50,12 @@ class TensorSpec:
         """Return the datatype that clients see."""
         return UNTOLD if self.open else self.datatype.wire
 
-    def kind(self, has_rows: bool) -> str:
-        """Return datatype and shape in words: `FP32[rows,3]`."""
+    def kind(self, is_batched: bool) -> str:
+        """Return datatype and shape as clients send them, -1 for any size: `FP32[-1,3]`, where requests are batched."""
         if self.open:
             return "(any number of tensors)" if self.many else "(any datatype and shape)"
-        rows = ["rows"] if has_rows else []
-        return f"{self.datatype.wire}[{','.join(map(str, [*rows, *self.dims]))}]"
+        dims = (-1, *self.dims) if is_batched else self.dims
+        return f"{self.datatype.wire}[{','.join(map(str, dims))}]"
 
 
 class Join(Enum):

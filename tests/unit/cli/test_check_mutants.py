@@ -141,7 +141,7 @@ def test_an_archive_is_named_and_not_where_it_was_unpacked(tmp_path: Path) -> No
     done = CliRunner(env={"COLUMNS": "300"}).invoke(command, ["--all", str(archive)])
     assert done.exit_code == 0, done.output
     assert f"{archive}/inner/serving.properties:1" in done.output
-    (line,) = [line for line in done.output.splitlines() if line.strip().startswith("root ")]
+    (line,) = [line for line in done.output.splitlines() if line.strip().startswith("folder ")]
     assert f" {archive}/inner " in line
     assert not re.search(r"trivium-\S+/", done.output.replace(str(tmp_path), ""))
 

@@ -124,11 +124,11 @@ def test_all_lists_every_value_with_its_origin() -> None:
     assert ["inputs[0].dims", "[]", "config.pbtxt:7", "(input[0].dims)"] in rows
     assert ["inputs[0].datatype", "FP32", "default"] in rows
     assert ["engine", "onnx", "the", "file's", "suffix"] in rows
-    assert ["scheduling.max_delay", "0.0", "default", "(dynamic_batching)"] in rows
+    assert ["scheduling.max_queue_delay_seconds", "0.0", "default", "(dynamic_batching)"] in rows
     assert ["version_policy", "specific", "versions", "[3]", "default"] in rows
-    assert ["groups[0].device", "cpu", "default"] in rows
+    assert ["instances[0].device", "cpu", "default"] in rows
     assert [f"parameters[{'p' * 40}]", "[bold]not", "markup[/bold]", "default"] in rows
-    policy = next(row for row in rows if row[:1] == ["scheduling.level_policies[2]"])
+    policy = next(row for row in rows if row[:1] == ["scheduling.priority_queue_policy[2]"])
     assert policy[1:8] == ["on_expiry", "reject,", "timeout", "0.5,", "may_shorten", "no", "default"]
 
 

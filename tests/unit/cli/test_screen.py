@@ -48,9 +48,9 @@ def test_no_name_and_no_shape_is_broken(width: int) -> None:
     for words in (
         LONG,
         "digits",
-        "x FP32[rows,-1,3,224,224]",
-        "mask BOOL[rows,7]",
-        "y FP32[rows,10]",
+        "x FP32[-1,-1,3,224,224]",
+        "mask BOOL[-1,7]",
+        "y FP32[-1,10]",
         "failed",
     ):
         assert any(words in line for line in lines), (words, lines)
@@ -66,8 +66,8 @@ def test_else_a_block_for_each_model() -> None:
     assert shown(40, SPECS[:1]).splitlines() == [
         "digits version 3: ready",
         "  engine  onnx",
-        "  input   x FP32[rows,-1,3,224,224]",
-        "  input   mask BOOL[rows,7]",
-        "  output  y FP32[rows,10]",
+        "  input   x FP32[-1,-1,3,224,224]",
+        "  input   mask BOOL[-1,7]",
+        "  output  y FP32[-1,10]",
         "bad version 1: failed",
     ]

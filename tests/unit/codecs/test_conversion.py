@@ -258,7 +258,7 @@ def test_a_picture_is_never_made_numbers(data, kind):
     assert error.code is Code.UNSUPPORTED_MEDIA
     assert "a picture (image/" in error.message
     assert "Resizing and normalisation are never guessed" in error.message
-    assert "'x' FP32[rows,2]" in error.message
+    assert "'x' FP32[-1,2]" in error.message
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def test_the_rest_is_refused_with_what_would_be_accepted(data, kind, words):
     assert error.code is Code.UNSUPPORTED_MEDIA
     assert words in error.message
     assert "application/json, " in error.message or "list" in error.message
-    assert "'y' INT64[rows,1]" in error.message
+    assert "'y' INT64[-1,1]" in error.message
 
 
 def test_a_bare_list_for_several_inputs_is_refused():

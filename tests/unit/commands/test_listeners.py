@@ -1,6 +1,8 @@
 """Which front ends a serving process opens, and what it says of the one that it cannot have."""
 
 import asyncio
+import errno
+import os
 from dataclasses import replace
 from typing import Any
 
@@ -81,7 +83,7 @@ def test_an_address_that_cannot_be_had_is_named_and_what_was_opened_is_closed(
 
             async def start(front: object, bind: BindAddress) -> BindAddress:
                 if isinstance(front, H2Frontend):
-                    raise OSError(98, "in use")
+                    raise OSError(errno.EADDRINUSE, "error while attempting to bind on address ('h', 1)")
                 return bind
 
             async def close(front: object) -> None:
@@ -97,6 +99,7 @@ def test_an_address_that_cannot_be_had_is_named_and_what_was_opened_is_closed(
     assert (caught.value.service, caught.value.address) == ("gRPC", "127.0.0.1:8001")
     assert "--grpc-port" in caught.value.message
     assert "--no-grpc" in caught.value.message
+    assert f"port 8001: {os.strerror(errno.EADDRINUSE)}. Choose" in caught.value.message
     assert closed == ["HttpFrontend", "H2Frontend"]
 
 

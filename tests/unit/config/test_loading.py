@@ -221,7 +221,7 @@ def test_no_option_is_both_there_and_removed():
 def test_a_configuration_in_code():
     assert configured(http_port=0) == ServerConfig(http=HttpConfig(port=0))
     with pytest.raises(
-        ConfigError, match=r"options: http_prot: http_prot is no option; .* Did you mean 'http_port'\?"
+        ConfigError, match=r"options: http_prot: no such option; .* Did you mean 'http_port'\?"
     ):
         configured(http_prot=0)
     with pytest.raises(

@@ -17,6 +17,7 @@ from trivium.settings.kinds import (
     Size,
     Truth,
     Whole,
+    in_units,
 )
 from trivium.types.listeners import BindAddress
 
@@ -107,3 +108,11 @@ def test_addresses(text: str, bind: BindAddress, is_tls: bool) -> None:
 def test_what_is_no_address(text: str) -> None:
     with pytest.raises(ValueError):
         Address().read(text)
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0"), (7, "7"), (2**28, "256M"), (2**10, "1K"), (3 * 2**30, "3G"), (1500, "1500")]
+)
+def test_a_size_is_written_as_it_is_read(count: int, text: str) -> None:
+    assert in_units(count) == text
+    assert Size(0, 2**53).read(text) == count

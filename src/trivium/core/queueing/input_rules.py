@@ -202,11 +202,10 @@ class InputRules:
         facts = ErrorInfo.of(reasons.SHAPE, found=tensor.shape, expected=dims, **told)
         if self._has_axis and not tensor.shape:
             facts = ErrorInfo.of(reasons.NO_SHAPE, model=self._model, input=tensor.name)
-        expected = _shape_text((*(["rows"] if self._has_axis else []), *rule.dims))
         hint = ", where the first dimension is the batch" if self._has_axis else ""
         self._refuse(
             f"got shape {_shape_text(tensor.shape)} for input '{tensor.name}'",
-            f"it takes {expected}{hint}; -1 stands for any size",
+            f"it takes {_shape_text(dims)}{hint}; -1 stands for any size",
             facts,
         )
 

@@ -63,7 +63,7 @@ def test_what_is_not_as_declared_is_left_as_it_is():
 
 
 def test_the_clients_shape_is_the_one_that_is_judged():
-    with pytest.raises(ServeError, match=r"got shape \[1,2,2\] for input 'IN'; it takes \[rows,4\]"):
+    with pytest.raises(ServeError, match=r"got shape \[1,2,2\] for input 'IN'; it takes \[-1,4\]"):
         through(spec_of((4,), (2, 2), 4), (1, 2, 2))
 
 
