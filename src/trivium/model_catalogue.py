@@ -6,7 +6,7 @@ engine about a model, or hosts one, needs no other, and `trivium check` no serve
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from trivium.fetchers.s3 import FETCHER as S3
 from trivium.formats.bare import FORMAT as BARE
 from trivium.machine.python_commands import own_module
 from trivium.types.interfaces import Engine, Fetcher, FindEngine, Format, TranslatorKind
-from trivium.types.lazy_tables import LazyList, LazyTable, LazyWhole
+from trivium.types.lazy_tables import LazyList, LazyTable, LazyWhole, lazily
 from trivium.types.payload import PayloadKind
 from trivium.types.spec import ModelSpec
 
@@ -26,30 +26,6 @@ if TYPE_CHECKING:
 
 _TENSORS = frozenset({PayloadKind.TENSORS})
 _BOTH = _TENSORS | {PayloadKind.RAW}
-
-
-def _onnx() -> Engine:
-    from trivium.engines.onnx.engine import ENGINE
-
-    return ENGINE
-
-
-def _torch() -> Engine:
-    from trivium.engines.torch.engine import ENGINE
-
-    return ENGINE
-
-
-def _hf() -> Engine:
-    from trivium.engines.hf.engine import ENGINE
-
-    return ENGINE
-
-
-def _identity() -> Engine:
-    from trivium.engines.identity import ENGINE
-
-    return ENGINE
 
 
 def _djl_python() -> Engine:
@@ -76,22 +52,10 @@ def _python() -> "partial[PythonEngine]":
     return partial(PythonEngine, interpreter=sys.executable, environment=os.environ, store=EnvironmentStore())
 
 
-def _triton() -> Format:
-    from trivium.servers.triton.repository.repository import FORMAT
-
-    return FORMAT
-
-
 def _torchserve() -> Format:
     from trivium.servers.torchserve.archive.repository import made
 
     return made(os.environ)
-
-
-def _hugging_face() -> Format:
-    from trivium.formats.huggingface.repository import FORMAT
-
-    return FORMAT
 
 
 def _djl() -> Format:
@@ -114,30 +78,36 @@ def _find_engine(spec: ModelSpec) -> Engine:
 def _finder() -> FindEngine:
     from trivium.translators.engine import engine_finder
 
-    return engine_finder(_ENGINES, _TRANSLATORS)
+    return engine_finder(_ENGINE_TABLE, _TRANSLATORS)
 
 
 _FETCHERS: Sequence[Fetcher] = (
     WEB,
     S3,
 )
-_ENGINES = LazyTable(
-    {
-        "onnx": _onnx,
-        "torch": _torch,
-        "hf": _hf,
-        "identity": _identity,
-        "python-djl": _djl_python,
-        "python-torchserve": _torchserve_python,
-        "python-triton": _triton_python,
-    }
+_ENGINES: dict[str, Callable[[], Engine]] = {
+    "onnx": lazily("trivium.engines.onnx.engine:ENGINE"),
+    "torch": lazily("trivium.engines.torch.engine:ENGINE"),
+    "hf": lazily("trivium.engines.hf.engine:ENGINE"),
+    "identity": lazily("trivium.engines.identity:ENGINE"),
+    "python-djl": _djl_python,
+    "python-torchserve": _torchserve_python,
+    "python-triton": _triton_python,
+}
+_FORMATS: tuple[Callable[[], Format], ...] = (
+    lambda: BARE,
+    lazily("trivium.servers.triton.repository.repository:FORMAT"),
+    _torchserve,
+    lazily("trivium.formats.huggingface.repository:FORMAT"),
+    _djl,
 )
+_ENGINE_TABLE = LazyTable(_ENGINES)
 _TRANSLATORS = LazyWhole(_translators)
 
 MODELS = ModelCatalogue(
-    engines=_ENGINES,
+    engines=_ENGINE_TABLE,
     find_engine=_find_engine,
-    formats=LazyList(lambda: BARE, _triton, _torchserve, _hugging_face, _djl),
+    formats=LazyList(*_FORMATS),
     translators=_TRANSLATORS,
     fetchers=_FETCHERS,
     probe=own_module("trivium.cli.probe"),

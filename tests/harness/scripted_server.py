@@ -37,21 +37,17 @@ def copied_source(into: Path) -> Path:
     package = source / "trivium"
     for part, room in (("engine", "engines"), ("format", "formats")):
         shutil.copy(_PARTS / f"{part}.py", package / room / "scripted.py")
-    catalogue = package / "catalogue.py"
+    catalogue = package / "model_catalogue.py"
     text = catalogue.read_text()
-    engines, formats = "_ENGINES: tuple[Engine, ...] = (\n", "_FORMATS: Sequence[Format] = (\n"
-    first = "from trivium.engines."
-    imports = (
-        "from trivium.engines.scripted import ENGINE as SCRIPTED\n"
-        "from trivium.formats.scripted import FORMAT as SCRIPT\n"
-    )
-    for old, new in (
-        (engines, f"{engines}    SCRIPTED,\n"),
-        (formats, f"{formats}    SCRIPT,\n"),
-        (first, imports + first),
-    ):
-        assert old in text, old
-        text = text.replace(old, new, 1)
+    rows = {
+        "_ENGINES: dict[str, Callable[[], Engine]] = {\n": (
+            '    "scripted": lazily("trivium.engines.scripted:ENGINE"),\n'
+        ),
+        "_FORMATS: tuple[Callable[[], Format], ...] = (\n": '    lazily("trivium.formats.scripted:FORMAT"),\n',
+    }
+    for table, row in rows.items():
+        assert table in text, table
+        text = text.replace(table, table + row, 1)
     catalogue.write_text(text)
     return source
 

@@ -2,9 +2,16 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import TypeVar, overload
+from importlib import import_module
+from typing import Any, TypeVar, overload
 
 Row = TypeVar("Row")
+
+
+def lazily(place: str) -> Callable[[], Any]:
+    """Return what makes a row of a name in a module, as "package.module:NAME", which is imported when it is asked."""
+    module, _, name = place.partition(":")
+    return lambda: getattr(import_module(module), name)
 
 
 class LazyTable(Mapping[str, Row]):
