@@ -110,7 +110,9 @@ def test_where_torchserve_says_little_the_cause_is_in_the_log_once(tmp_path: Pat
         form = "Content-Type: application/x-www-form-urlencoded\r\n"
         server.ask("Inference", "POST", "/predictions/m", b'{"data": 1}', form)
         until(lambda: "no such city" in server.said(), server.said)
-        until(lambda: "no field of a form" in server.said(), server.said)
+        until(
+            lambda: "its body is JSON by its looks: a handler gets it as a form" in server.said(), server.said
+        )
         (line,) = [each for each in server.said().splitlines() if "without its cause: " in each]
         assert "to model 'm' is answered with 503" in line
         assert "no such city" in line
