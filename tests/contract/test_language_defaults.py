@@ -1,7 +1,9 @@
 """What a model's own files say of its texts holds: each token that ends one, and how tokens are chosen by default."""
 
 import json
+import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.harness.language_models import Steps, spec, text, write
@@ -115,3 +117,17 @@ def test_settings_that_cannot_be_are_named(folder):
     with pytest.raises(ServeError, match=r"generation_config\.json is no JSON.*'generation_config' to none"):
         ENGINE.facts(spec(folder))
     assert ENGINE.facts(spec(folder, generation_config="none")).details["ends"][0] == "1"
+
+
+def test_what_is_no_file_is_not_waited_for(folder):
+    """A named pipe in its place would hold whoever reads it, until somebody writes to it."""
+    pipe = folder / "generation_config.json"
+    pipe.unlink(missing_ok=True)
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as thread:
+        asked = thread.submit(lambda: ENGINE.facts(spec(folder)).details["ends"])
+        try:
+            assert asked.result(60)[0] == "1"
+        except TimeoutError:
+            pipe.write_text("{}")  # lets the thread go
+            raise

@@ -14,6 +14,7 @@ import msgspec
 
 from trivium.engines.hf.folder import CONFIG, Checkpoint, unfit
 from trivium.engines.hf.options import GenerationOptions
+from trivium.files import open_file
 from trivium.types.generation import Sampling
 from trivium.types.spec import ModelSpec
 
@@ -107,7 +108,7 @@ def _generation(spec: ModelSpec, path: Path, is_needed: bool) -> Mapping[str, ob
 def _read(path: Path) -> Mapping[str, object]:
     """Return the JSON object of a file; an empty one where there is no file. ValueError says what is wrong with it."""
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             text = file.read(_MOST_BYTES + 1)
     except OSError:
         return {}
