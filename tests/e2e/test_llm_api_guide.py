@@ -208,7 +208,9 @@ def test_the_file_for_the_archiver_is_served_by_the_engine(place: Path, variable
     script = (place / "built_in.sh").read_text().replace("trivium ", f"{command} ", 1)
     done = alone("bash", "-e", "-c", script, folder=place, variables=variables)
     assert done.returncode == 0, done.stdout + done.stderr
-    done = alone(*command.split(), "check", place / "model-store" / "chat", folder=place, variables=variables)
+    done = alone(
+        *command.split(), "check", "--all", place / "model-store" / "chat", folder=place, variables=variables
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "python-torchserve" not in done.stdout
-    assert "end_of_stream_token" in done.stdout or "hf" in done.stdout
+    assert re.search(r"^  engine\s+(value\s+)?hf\b", done.stdout, re.MULTILINE)

@@ -264,7 +264,15 @@ def _served(folder: Path, width: str) -> dict[str, str]:
         child.await_text(_UP)
         failed = child.printed()
     texts = {"start": up, "stop": stop, "start-failed": failed}
-    return {name: _comparable(text, width, folder) for name, text in texts.items()}
+    found = {name: _comparable(text, width, folder) for name, text in texts.items()}
+    return {**found, "start-failed": _ready_first(found["start-failed"])}
+
+
+def _ready_first(text: str) -> str:
+    """A screen with what is ready in front of what has failed: which of two loads ends first is left to chance."""
+    opening, *lines = text.splitlines(keepends=True)
+    ready = [line for line in lines if line.startswith("adds version 1: ready")]
+    return "".join([opening, *ready, *(line for line in lines if line not in ready)])
 
 
 def _columns(width: str) -> int | None:
