@@ -3,6 +3,8 @@
 import importlib
 import io
 import json
+import random
+import re
 import threading
 from typing import Any
 
@@ -72,6 +74,22 @@ def test_how_a_text_is_cleaned(stage: TorchServeChildHarness, text: str, words: 
     numbers, found = handler.preprocess([{"body": text.encode()}] if text else [{"body": "<p>"}])
     assert found == words
     assert len(numbers) == max(2 * len(words) - 1, 0)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_markup_goes_as_one_expression_would_take_it(stage: TorchServeChildHarness, seed: int) -> None:
+    utilities = importlib.import_module("ts.handler_utils.text_utils")
+    dice = random.Random(seed)
+    text = "".join(dice.choices(["<", ">", "&amp;", "&#12;", "&", ";", "a", "\n", " "], k=40))
+    whole = re.compile("<.*?>|&([a-z0-9]+|#[0-9]{1,6}|#x[0-9a-f]{1,6});")
+    assert utilities.without_markup(text) == whole.sub("", text)
+
+
+def test_tags_that_do_not_end_take_no_time(stage: TorchServeChildHarness) -> None:
+    """A second for a megabyte of them would be an hour by the expression alone: it looks for an end from each."""
+    utilities = importlib.import_module("ts.handler_utils.text_utils")
+    text = "<" * 2**20
+    assert utilities.without_markup(text) == text
 
 
 def test_a_word_that_the_vocabulary_lacks_fails_by_name(stage: TorchServeChildHarness) -> None:

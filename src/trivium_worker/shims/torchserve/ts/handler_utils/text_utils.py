@@ -8,6 +8,21 @@ from collections.abc import Callable, Iterator, Sequence
 
 _SPACED = re.compile(r"[.,()!?]")
 _BLANK = re.compile(r"[;:]|<br />")
+_ENTITIES = "&([a-z0-9]+|#[0-9]{1,6}|#x[0-9a-f]{1,6});"
+_ENTITY, _MARKUP = re.compile(_ENTITIES), re.compile(f"<.*?>|{_ENTITIES}")
+
+
+def without_markup(text: str) -> str:
+    """Return a text without entities and tags; a tag ends in the line where it begins."""
+    return "\n".join(map(_without_markup, text.split("\n")))
+
+
+def _without_markup(line: str) -> str:
+    """Return one line of it. No tag ends behind its last `>`, and looking for an end from each `<` there would take for
+    ever.
+    """
+    tagged, end, rest = line.rpartition(">")
+    return _MARKUP.sub("", tagged + end) + _ENTITY.sub("", rest)
 
 
 def basic_english(text: str) -> list[str]:

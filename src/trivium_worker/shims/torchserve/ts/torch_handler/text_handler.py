@@ -5,17 +5,15 @@ with the underscore that they have there.
 """
 
 import os
-import re
 import string
 import unicodedata
 from abc import ABC
 from typing import Any
 
-from ts.handler_utils.text_utils import get_tokenizer
+from ts.handler_utils.text_utils import get_tokenizer, without_markup
 from ts.torch_handler import contractions, loading
 from ts.torch_handler.base_handler import BaseHandler
 
-_MARKUP = re.compile("<.*?>|&([a-z0-9]+|#[0-9]{1,6}|#x[0-9a-f]{1,6});")
 _MARKS = str.maketrans("", "", string.punctuation)
 _WORD_BEGINS = "\u0120"
 """What byte-level tokenizers have in front of a word."""
@@ -60,7 +58,7 @@ class TextHandler(BaseHandler, ABC):
         return unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
 
     def _remove_html_tags(self, text: str) -> str:
-        return _MARKUP.sub("", text)
+        return without_markup(text)
 
     def _remove_punctuation(self, text: str) -> str:
         return text.translate(_MARKS)
