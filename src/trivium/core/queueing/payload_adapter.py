@@ -109,6 +109,8 @@ class PayloadAdapter:
 
     def is_slow(self, payload: Payload) -> bool:
         """Would admitting it keep others waiting? Then it is read by `read` first, elsewhere."""
+        if type(payload) is Raw:
+            payload = payload.formless()
         if self.generates:
             return type(payload) is Raw and sum(len(part.data) for part in payload.parts) > LONG_PROMPT
         return type(payload) is Raw and not self._takes_raw and is_slow_to_read(payload)

@@ -5,6 +5,7 @@ import pytest
 from msgspec import structs
 from tests.harness.virtual_models import make_infer, make_spec
 
+from trivium.codecs.conversion import SLOW_BYTES
 from trivium.core.queueing.payload_adapter import LONG_PROMPT, PayloadAdapter, payload_adapter
 from trivium.core.request import Item
 from trivium.types.buffers import Lease
@@ -98,6 +99,10 @@ def test_who_takes_no_form_gets_the_json_that_was_called_one():
     translated = door(translator=TranslatorSpec("any"))
     assert admitted(translated, item(body)).operation.payload.parts == (whole,)
     assert admitted(door(), item(body)).operation.payload is body, "a handler"
+    large = structs.replace(body, parts=(), whole=RawPart(bytes(SLOW_BYTES + 1), "application/json"))
+    assert door({TENSORS}).is_slow(large), "it would be read on the loop"
+    assert generating.is_slow(large)
+    assert not door({TENSORS}).is_slow(body)
 
 
 def test_a_body_that_nothing_converts():
