@@ -20,9 +20,9 @@ from trivium.codecs.request_fields import RequestFields, field_error, unknown_fi
 from trivium.codecs.sampling_fields import (
     COMMON_NAMES,
     HIDES_SPECIAL,
-    MEANINGFUL,
     REPORTED,
     Said,
+    judge_others,
     read_sampling,
     sampling_of,
 )
@@ -212,11 +212,7 @@ def _filled(said: Said) -> Said:
 
 def _said(fields: RequestFields) -> Said:
     said = read_sampling(fields, NAMES)
-    fields.report(REPORTED)
-    tables = (_REFUSED,) if fields.ignored is None else (_REFUSED, MEANINGFUL)
-    for table in tables:
-        for name, (way_out, neutral) in table.items():
-            fields.refuse(name, way_out, *neutral)
+    judge_others(fields, _REFUSED, REPORTED)
     return said
 
 

@@ -16,6 +16,9 @@ Take = Callable[[RequestFields, str], Any]
 Names = Mapping[str, str]
 """A dialect's name of a field -> that of the field of `Sampling` that it sets, or a rule of its own."""
 
+RefusedFields = Mapping[str, tuple[str, tuple[object, ...]]]
+"""A field that is refused -> what to do instead, and the values that mean nothing and are taken."""
+
 
 def number(lowest: float, highest: float) -> Take:
     """Return the rule of a number within bounds."""
@@ -71,7 +74,7 @@ REPORTED: Mapping[str, tuple[object, ...]] = {
 """Fields that clients of other servers send, and that change nothing of a text here -> values that ask for nothing."""
 
 _FORM = "Say in the prompt which form you want."
-MEANINGFUL: Mapping[str, tuple[str, tuple[object, ...]]] = {
+MEANINGFUL: RefusedFields = {
     **dict.fromkeys(("guided_json", "guided_json_object", "guided_regex", "guided_choice"), (_FORM, ())),
     **dict.fromkeys(("guided_grammar", "guided_decoding", "structured_outputs"), (_FORM, ())),
     **dict.fromkeys(("json_schema", "grammar"), (_FORM, ())),
@@ -141,3 +144,13 @@ def sampling_of(said: Mapping[str, Any], fields: RequestFields, names: Names) ->
         why = f"it is more than '{own['max_tokens']}', {most}. Send at most as many."
         raise fields.contradiction(own["min_tokens"], why)
     return sampling
+
+
+def judge_others(
+    fields: RequestFields, refused: RefusedFields, without_effect: Mapping[str, tuple[object, ...]] = {}
+) -> None:
+    """Report what has no effect, and refuse what would change the meaning of the answer if it were dropped."""
+    fields.report(without_effect)
+    for table in (refused,) if fields.ignored is None else (refused, MEANINGFUL):
+        for name, (way_out, neutral) in table.items():
+            fields.refuse(name, way_out, *neutral)

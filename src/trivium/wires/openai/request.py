@@ -14,12 +14,13 @@ from trivium.codecs.generation import MOST_PROMPTS, checked_ids
 from trivium.codecs.request_fields import RequestFields, field_error
 from trivium.codecs.sampling_fields import (
     HIDES_SPECIAL,
-    MEANINGFUL,
     MOST_ALTERNATIVES,
     REPORTED,
     RULES,
+    RefusedFields,
     Said,
     integer,
+    judge_others,
     number,
     read_sampling,
     sampling_of,
@@ -84,9 +85,8 @@ IGNORED = frozenset(
 )
 """Fields that change nothing of the text: they are for OpenAI's accounts, caches and tiers, or a hint to be faster."""
 
-_Refused = Mapping[str, tuple[str, tuple[object, ...]]]
 _LOCAL = "Leave it out: nothing is kept or looked up here."
-CHAT_REFUSED: _Refused = {
+CHAT_REFUSED: RefusedFields = {
     "tools": ("Leave it out, or send tool_choice none.", ([],)),
     "tool_choice": ("Send none, or leave it out.", ("none",)),
     "functions": ("Leave it out, or send function_call none.", ([],)),
@@ -118,7 +118,7 @@ WITHOUT_EFFECT: Mapping[str, tuple[object, ...]] = {
 }
 """Fields that are taken and reported, unless requests are to be judged strictly -> values that ask for nothing."""
 
-COMPLETION_REFUSED: _Refused = {
+COMPLETION_REFUSED: RefusedFields = {
     "suffix": ("Leave it out: no model here fills in the middle.", ("",)),
     "response_format": ("Say in the prompt which form you want.", ({"type": "text"},)),
     "messages": ("Send them to /v1/chat/completions.", ()),
@@ -166,7 +166,7 @@ def read_chat(
             fields.take(tools)
         elif document.get(choice) == "auto" and not document.get(tools):
             fields.take(choice)
-    _judge_others(fields, CHAT_REFUSED)
+    judge_others(fields, CHAT_REFUSED, WITHOUT_EFFECT)
     said = read_sampling(fields, CHAT_SAMPLING, _RULES)
     if form.has_logprobs:
         said["logprobs"] = alternatives or 0
@@ -191,7 +191,7 @@ def read_completion(
         raise fields.contradiction(
             "echo", "there are no log probabilities of a prompt. Leave out one of the two."
         )
-    _judge_others(fields, COMPLETION_REFUSED)
+    judge_others(fields, COMPLETION_REFUSED, WITHOUT_EFFECT)
     said = read_sampling(fields, COMPLETION_SAMPLING, _RULES)
     sampling = _sampling(said, fields, COMPLETION_SAMPLING, {"max_tokens": COMPLETION_TOKENS})
     if form.streams and sampling.best_of is not None and sampling.best_of > sampling.choices:
@@ -237,15 +237,6 @@ def _sampling(
     if "temperature" not in said:
         filled["samples"] = True
     return sampling_of({**filled, **said}, fields, names)
-
-
-def _judge_others(fields: RequestFields, refused: _Refused) -> None:
-    """Refuse what would change the meaning of the answer, and report what has no effect."""
-    fields.report(WITHOUT_EFFECT)
-    tables = (refused,) if fields.ignored is None else (refused, MEANINGFUL)
-    for table in tables:
-        for name, (way_out, neutral) in table.items():
-            fields.refuse(name, way_out, *neutral)
 
 
 def _end(fields: RequestFields, known: tuple[str, ...]) -> None:

@@ -13,12 +13,10 @@ import msgspec
 from trivium.codecs import data_reasons, jsontensors
 from trivium.codecs.generation import WIRE_NAMES
 from trivium.codecs.generation_errors import in_words_of
-from trivium.codecs.ignored_field_log import IgnoredFieldLog
 from trivium.codecs.v2_bodies import decode_members
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.ignored_fields import IgnoredFields
-from trivium.types.interfaces import Encoder
 from trivium.types.operations import Infer, ResponsePart
 from trivium.types.payload import PayloadKind, Raw, RawForm, RawPart, Scalar, Tensor, Tensors
 from trivium.types.wire import NOTHING_YET, Body, HttpAnswer, Target
@@ -83,26 +81,6 @@ def _parameters(fields: dict[str, Any]) -> dict[str, Any]:
 
 def _is_scalar(key: str, value: Any) -> bool:
     return key != "parameters" and isinstance(value, bool | int | float | str)
-
-
-class IgnoringEncoder:
-    """Names the fields of a request that have no effect at the head of its answer, which another encoder writes."""
-
-    def __init__(self, encoder: Encoder, model: str, ignored: IgnoredFields, log: IgnoredFieldLog) -> None:
-        self._encoder = encoder
-        self._model = model
-        self._ignored = ignored
-        self._log = log
-        self._has_begun = False
-
-    def encode(self, part: ResponsePart) -> HttpAnswer:
-        """Return what the other writes, with the line in the first piece."""
-        answer = self._encoder.encode(part)
-        if self._has_begun or answer is NOTHING_YET:
-            return answer
-        self._has_begun = True
-        line = self._log.told(self._model, self._ignored)
-        return msgspec.structs.replace(answer, fields=answer.fields + line) if line else answer
 
 
 class GenerateEncoder:

@@ -5,6 +5,7 @@ operation's own meaning is the core's.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import msgspec
 
@@ -29,9 +30,9 @@ from trivium.wires.v2.documents import DocumentEncoder, Identity
 from trivium.wires.v2.generate import (
     GenerateEncoder,
     GenerateStreamEncoder,
-    IgnoringEncoder,
     decode_generate,
 )
+from trivium.wires.v2.head_lines import HeadLineEncoder
 from trivium.wires.v2.infer_answer import InferEncoder, KnownAnswers
 from trivium.wires.v2.infer_request import (
     HEADER_LENGTH,
@@ -173,7 +174,7 @@ class KServeHttp:
         log, ignored = self._abilities.ignored, infer.ignored
         if log is None or ignored is None:
             return encoder
-        return IgnoringEncoder(encoder, infer.model, ignored, log)
+        return HeadLineEncoder(encoder, partial(log.told, infer.model, ignored))
 
     def refuse(self, error: ServeError) -> HttpAnswer:
         """`{"error": text}` with the status of `errors.STATUS`, or of the words that are spoken."""

@@ -6,15 +6,16 @@ generate asks for `text` or `json`, and the numbers come from a metric of the mo
 
 import logging
 from collections.abc import Mapping
-from math import inf
+from functools import partial
+from math import inf, isfinite
 
 import msgspec
 
 from trivium.types.interfaces import Encoder
 from trivium.types.metrics import MetricFamily
-from trivium.types.operations import ResponsePart
 from trivium.types.protocol_context import FindMetric
-from trivium.types.wire import Head, HttpAnswer
+from trivium.types.wire import Head
+from trivium.wires.v2.head_lines import HeadLineEncoder
 
 LOAD_FORMAT = b"endpoint-load-metrics-format"
 
@@ -37,7 +38,9 @@ class LoadReports:
     def around(self, head: Head, encoder: Encoder) -> Encoder:
         """Return the encoder of an answer, with the report in front if this request asks for one."""
         form = head.headers.get(LOAD_FORMAT)
-        return encoder if form is None else LoadedEncoder(encoder, self, form.decode("latin-1"))
+        return (
+            encoder if form is None else HeadLineEncoder(encoder, partial(self.field, form.decode("latin-1")))
+        )
 
     def field(self, form: str) -> bytes:
         """Return the header line in this form; empty where there is none."""
@@ -48,25 +51,6 @@ class LoadReports:
                 self._logged.add(error.reason)
                 log.warning("endpoint-load-metrics-format: %s; the answer has no report of the load", error)
             return b""
-
-
-class LoadedEncoder:
-    """Writes what another encoder writes, with the report in the header of the first part that goes out."""
-
-    def __init__(self, plain: Encoder, reports: LoadReports, form: str) -> None:
-        self._plain = plain
-        self._reports = reports
-        self._form = form
-        self._is_told = False
-
-    def encode(self, part: ResponsePart) -> HttpAnswer:
-        """The answer as it is, but for the header of its first part."""
-        answer = self._plain.encode(part)
-        if self._is_told or not answer.status:
-            return answer
-        self._is_told = True
-        fields = answer.fields + self._reports.field(self._form)
-        return HttpAnswer(answer.status, fields, answer.buffers, answer.size, answer.final)
 
 
 class NoLoadError(Exception):
@@ -87,7 +71,12 @@ def load_report(form: str, family: MetricFamily | None) -> str:
         text = f"no model has set {', '.join(lacking)} (label {_TYPE}) of the gauge {FAMILY}"
         raise NoLoadError("metric", text)
     used = found["used"] / found["max"] if found["max"] > 0 else 0.0
-    tokens = int(found["max"] * found["tokens_per"])
+    most = found["max"] * found["tokens_per"]
+    if not isfinite(most):  # an answer must not fail for a number of its model's
+        raise NoLoadError(
+            "size", f"the gauge {FAMILY} says that there are more tokens than a number can hold"
+        )
+    tokens = int(most)
     if form == "text":
         return f"TEXT named_metrics.kv_cache_utilization={used:f}, named_metrics.max_token_capacity={tokens}"
     named = {"kv_cache_utilization": used, "max_token_capacity": tokens}

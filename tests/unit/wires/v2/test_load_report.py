@@ -59,6 +59,15 @@ def test_what_is_not_told_is_not_made_up(found):
         load_report("json", found)
 
 
+def test_numbers_beyond_all_bounds_do_not_fail_the_answer():
+    """They are a model's own, and it is the client's answer that they go with."""
+    answer = HttpAnswer(500, b"A: b\r\n", (b"x",), 1, closes=True, reason=b"why")
+    huge = family(tokens_per=1e308, used=1, max=1e308)
+    assert answered(b"text", lambda name: huge, answer) == [answer]
+    (told,) = answered(b"json", lambda name: FULL, answer)
+    assert (told.closes, told.reason, told.status) == (True, b"why", 500), "all else of an answer stays"
+
+
 def test_the_header_stands_on_the_first_part_that_goes_out():
     first = HttpAnswer(200, b"Content-Type: text/event-stream\r\n", (b"a",), 1, False)
     last = HttpAnswer(200, b"Content-Type: text/event-stream\r\n", (b"b",), 1)

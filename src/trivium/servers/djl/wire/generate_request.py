@@ -15,10 +15,11 @@ from trivium.codecs.request_fields import RequestFields, decode_request, field_e
 from trivium.codecs.sampling_fields import (
     COMMON_NAMES,
     HIDES_SPECIAL,
-    MEANINGFUL,
     MOST_ALTERNATIVES,
     REPORTED,
+    RefusedFields,
     Said,
+    judge_others,
     read_sampling,
     sampling_of,
 )
@@ -66,8 +67,7 @@ LMI_NAMES = wire_names(SAMPLING, prompt="inputs", prompts="inputs")
 """What LMI calls the fields of a request to generate, by neutral name."""
 
 _STATIC = "Leave it out, or serve the model with static batching."
-_Refused = Mapping[str, tuple[str, tuple[object, ...]]]
-REFUSED: _Refused = {
+REFUSED: RefusedFields = {
     "decoder_input_details": ("Leave it out: of a prompt its text alone is told.", (False,)),
     "prompt_logprobs": ("Leave it out.", (0,)),
     "num_beams": (_STATIC, (1,)),
@@ -81,14 +81,14 @@ REFUSED: _Refused = {
     "spaces_between_special_tokens": ("Leave it out.", (True,)),
     "watermark": ("Leave it out.", (False,)),
 }
-CHAT_REFUSED: _Refused = {
+CHAT_REFUSED: RefusedFields = {
     "tools": ("Leave it out, or send tool_choice none.", ([],)),
     "tool_choice": ("Send none, or leave it out.", ("none",)),
     "response_format": ("Say in a message which form you want.", ({"type": "text"},)),
     "decoder_input_details": REFUSED["decoder_input_details"],
     "num_beams": REFUSED["num_beams"],
 }
-_TOP_REFUSED: _Refused = {
+_TOP_REFUSED: RefusedFields = {
     "cached_prompt": ("Put it in front of the inputs.", ("",)),
     "adapters": ("Serve the merged model under a name of its own.", ([], "")),
 }
@@ -169,7 +169,7 @@ def _plain(
     details = fields.flag("details") or False
     is_full = fields.flag("return_full_text") or False
     said = read_sampling(fields, SAMPLING)
-    _judge_others(fields, REFUSED)
+    judge_others(fields, REFUSED, WITHOUT_EFFECT)
     alternatives = said.pop("logprobs", 0)
     if details or formatter != "json":
         said["logprobs"] = alternatives
@@ -201,7 +201,7 @@ def _chat(
         raise fields.contradiction("top_logprobs", "it needs 'logprobs' to be true. Send both.")
     if document.get("tool_choice") == "none":
         fields.take("tools")
-    _judge_others(fields, CHAT_REFUSED)
+    judge_others(fields, CHAT_REFUSED, WITHOUT_EFFECT)
     said = read_sampling(fields, CHAT_SAMPLING)
     if has_logprobs:
         said["logprobs"] = alternatives or 0
@@ -211,15 +211,6 @@ def _chat(
         None, messages, sampling=sampling, streams=formatter != "json", template_arguments=arguments
     )
     return generate, LmiForm(formatter, True, alternatives=alternatives or 0, has_logprobs=has_logprobs)
-
-
-def _judge_others(fields: RequestFields, refused: _Refused) -> None:
-    """Refuse what would change the meaning of the answer, and report what has no effect."""
-    fields.report(WITHOUT_EFFECT)
-    tables = (refused,) if fields.ignored is None else (refused, MEANINGFUL)
-    for table in tables:
-        for name, (way_out, neutral) in table.items():
-            fields.refuse(name, way_out, *neutral)
 
 
 def _formatter(asked: str, option: str, streams: bool, as_tgi: bool) -> str:
