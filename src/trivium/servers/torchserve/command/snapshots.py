@@ -125,7 +125,7 @@ class SnapshotWriter:
         name = f"{moment:%Y%m%d%H%M%S}{moment.microsecond // 1000:03d}-{kind}.cfg"
         text = self._text(name, models, moment)
         try:
-            await asyncio.to_thread(_put, self._folder, name, text)
+            await asyncio.to_thread(put, self._folder, name, text)
         except OSError as error:
             _log.warning(
                 "The snapshot %s cannot be written: %s. Make room there, or switch snapshots off "
@@ -166,12 +166,12 @@ def _row(described: ModelDescriptions, one: ModelDescription) -> VersionStatus |
     return next((row for row in described.statuses if row.version == one.spec.version), None)
 
 
-def _put(folder: Path, name: str, text: str) -> None:
+def put(folder: Path, name: str, text: str) -> None:
     """Write a file whole, or not at all: the newest is read at the next start. It may hold a password. Those that are
     too old go.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    beside = folder / f".{name}"
+    beside = folder / f"{name}.part"  # no name that a start would take for a snapshot, should it stay
     try:
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with open(descriptor, "w", encoding="ascii") as file:
