@@ -2,7 +2,9 @@
 
 import pytest
 from tests.harness import language_models
-from tests.harness.language_models import SERVED, Steps, text, write
+from tests.harness.language_models import SERVED, Steps, kv_bytes, text, write
+
+from trivium.engines.hf import pool
 
 from trivium.types.generation import Finish, Sampling
 
@@ -106,6 +108,36 @@ def test_a_model_with_one_slot_serves_one_after_the_other(folders):
     told = requests(4)
     with Steps(folders("llama"), slots=1) as steps:
         compare(steps.answers(told), generated(folders("llama"), told))
+
+
+@pytest.fixture(params=[True, False], ids=["slots", "pool"])
+def storage(request, monkeypatch):
+    """Both kinds of storage: that of a processor, and that of a GPU."""
+    monkeypatch.setattr(pool, "can_map", lambda size: request.param)
+
+
+@pytest.mark.usefixtures("storage")
+@pytest.mark.parametrize("kind", SERVED)
+def test_greedy_tokens_are_those_of_generate_where_requests_wait_for_memory_or_are_computed_again(
+    folders, kind
+):
+    told = requests(32)
+    folder = folders(kind)
+    with Steps(folder, slots=8, prefill_chunk=48, kv_bytes=kv_bytes(folder, 384)) as steps:
+        items = []
+        for request in told:
+            items.append(steps.add(**request))
+            while steps.runner.debug_state()["free"] == 0 or steps.runner.debug_state()["requests"] >= 8:
+                steps.step()
+        steps.run()
+        compare([steps.answer(item) for item in items], generated(folder, told))
+        assert steps.runner.debug_state() == {"unread": 0, "requests": 0, "free": 8}
+        assert all(report.share <= 1 for report in steps.reports)
+        assert steps.reports[-1].share == 0
+        assert {report.room for report in steps.reports} == {kv_bytes(folder, 384)}
+        assert sum(report.wasted_tokens for report in steps.reports) > 0, "some were computed again"
+        used = sum(steps.answer(item).usage.prompt_tokens for item in items)
+        assert sum(report.prompt_tokens for report in steps.reports) == used
 
 
 @pytest.mark.parametrize("dtype", ["bf16", "fp16"])

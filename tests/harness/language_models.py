@@ -5,6 +5,7 @@ lie apart, as those of trained models do. Needs torch and transformers.
 """
 
 import json
+import re
 import threading
 from collections.abc import Iterable
 from dataclasses import replace
@@ -228,6 +229,14 @@ def spec(folder: Path, **parameters: object):
     texts = {"threads": "1"} | {name: str(value) for name, value in parameters.items()}
     root, entry = (folder.parent, folder.name) if folder.suffix == ".gguf" else (folder, "")
     return replace(make_spec(), root=root, engine="hf", entry=entry, parameters=texts)
+
+
+def kv_bytes(folder: Path, tokens: int) -> int:
+    """The bytes of the keys and values of so many tokens of a model."""
+    words, _ = ENGINE.facts(spec(folder)).details["memory"]
+    found = re.search(r"(\d+) bytes for each token", words)
+    assert found, words
+    return int(found[1]) * tokens
 
 
 class Steps:

@@ -220,6 +220,7 @@ class StepReport:
     new_tokens: int = 0
     share: float = 0.0
     wasted_tokens: int = 0
+    room: int = 0
 
 
 class StepRunner(Protocol):

@@ -136,7 +136,7 @@ class Dead(msgspec.Struct, frozen=True, gc=False):
 class Stepped(msgspec.Struct, frozen=True, gc=False):
     """One step of an instance that steps is over: it computed a token for each of `rows` sequences and read
     `prompt_tokens` of prompts, of which `new_tokens` came; `wasted_tokens` of it and earlier ones are nobody's.
-    `share` of the room for keys and values is taken. Times are `time.monotonic` seconds.
+    `share` of the `room` for keys and values is taken, in bytes; 0 where nobody tells. Times: `time.monotonic` seconds.
     """
 
     rows: int
@@ -146,6 +146,7 @@ class Stepped(msgspec.Struct, frozen=True, gc=False):
     share: float
     began: float
     ended: float
+    room: int = 0
 
 
 Event = Begun | Part | Executed | Credit | Stepped | RecycleRequested | Dead

@@ -29,7 +29,8 @@ class BatchStatistics(msgspec.Struct, frozen=True, gc=False):
 class GenerationStatistics(msgspec.Struct, frozen=True, gc=False):
     """Counters of a version that generates, by tokens: read of prompts, generated, and generated for nobody. `steps` of
     its instances; times from a request's receipt to its `first_token`, by seconds in `first_token_buckets`, and
-    `between_tokens` of a request. `running`: requests in work; `share` of the room for keys and values.
+    `between_tokens` of a request. `running`: requests in work; `share` of the `room` for keys and values, in
+    bytes; 0 where its engine does not tell.
     """
 
     prompt_tokens: int
@@ -41,6 +42,7 @@ class GenerationStatistics(msgspec.Struct, frozen=True, gc=False):
     between_tokens: Duration
     running: int
     share: float
+    room: int = 0
 
 
 class VersionStatistics(msgspec.Struct, frozen=True, gc=False):

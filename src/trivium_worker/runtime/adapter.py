@@ -34,10 +34,10 @@ class Setup:
 
 class Step:
     """Counts what one step did: `rows` sequences that got a token, tokens of prompts that were read, tokens that came
-    and those among them that nobody gets, and the share of the room for keys and values that is taken.
+    and those among them that nobody gets, the share of the room for keys and values that is taken, and its bytes.
     """
 
-    __slots__ = ("new_tokens", "prompt_tokens", "rows", "share", "wasted_tokens")
+    __slots__ = ("new_tokens", "prompt_tokens", "room", "rows", "share", "wasted_tokens")
 
     def __init__(
         self,
@@ -46,7 +46,9 @@ class Step:
         new_tokens: int = 0,
         share: float = 0.0,
         wasted_tokens: int = 0,
+        room: int = 0,
     ) -> None:
+        self.room = room
         self.wasted_tokens = wasted_tokens
         self.rows = rows
         self.prompt_tokens = prompt_tokens

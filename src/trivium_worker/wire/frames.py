@@ -73,9 +73,9 @@ CREDIT_BODY = struct.Struct("<QIdd")
 """Number of an item that was one of many in work and has ended, its rows; when user code got it, and gave it back.
 """
 
-STEP_BODY = struct.Struct("<IIIIddd")
+STEP_BODY = struct.Struct("<IIIIdddQ")
 """Of a step: rows that got a token, tokens of prompts, tokens that came, tokens that nobody gets; the share of the room
-that is taken; when it began and ended.
+that is taken; when it began and ended; the bytes of that room.
 """
 
 WINDOW = 16

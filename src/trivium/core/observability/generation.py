@@ -22,6 +22,7 @@ class GenerationCounters:
         self._steps = 0
         self._step_seconds = 0.0
         self._share = 0.0
+        self._room = 0
         self._first_seconds = self._between_seconds = 0.0
         self._between = 0
         self._firsts = [0] * (len(FIRST_TOKEN_BUCKETS) + 1)
@@ -35,6 +36,7 @@ class GenerationCounters:
         self._new_tokens += step.new_tokens
         self._wasted_tokens += step.wasted_tokens
         self._share = step.share
+        self._room = step.room or self._room
         if STEP_LOG.isEnabledFor(logging.DEBUG):
             STEP_LOG.debug(
                 "step of model '%s': rows %d, prompt tokens %d, new tokens %d, wasted tokens %d, share %.3f, "
@@ -71,4 +73,5 @@ class GenerationCounters:
             Duration(self._between, round(self._between_seconds * 1e9)),
             running,
             self._share,
+            self._room,
         )

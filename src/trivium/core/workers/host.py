@@ -118,7 +118,7 @@ class StepAdapter(Adapter):
         if report is None:
             return None
         tokens = report.prompt_tokens, report.new_tokens
-        return Step(report.rows, *tokens, report.share, report.wasted_tokens)
+        return Step(report.rows, *tokens, report.share, report.wasted_tokens, report.room)
 
     def abort(self, item: values.Item) -> int:
         """See `Adapter`."""

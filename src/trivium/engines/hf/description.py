@@ -12,8 +12,8 @@ from trivium.engines.hf.folder import Checkpoint, architecture, checkpoint, unfi
 from trivium.engines.hf.folder_code import FolderCode
 from trivium.engines.hf.gguf_head import count_numbers
 from trivium.engines.hf.library import gguf_library, libraries
-from trivium.engines.hf.memory import MemoryEstimate, estimate
-from trivium.engines.hf.options import DEFAULT_CONTEXT, GenerationOptions, options
+from trivium.engines.hf.memory import KeyValueDemand, MemoryEstimate, estimate
+from trivium.engines.hf.options import DEFAULT_CONTEXT, DEFAULT_SLOTS, GenerationOptions, options
 from trivium.engines.hf.text_settings import TextSettings, text_settings
 from trivium.settings.parameters import place_of
 from trivium.types.errors import Code, said_by
@@ -47,6 +47,10 @@ class DescribedModel:
     width: int
     need: MemoryEstimate
     texts: TextSettings
+
+    def demand(self, is_gpu: bool) -> KeyValueDemand:
+        """Return what the model is to hold at once."""
+        return KeyValueDemand(self.chosen.slots or DEFAULT_SLOTS, self.context, self.chosen.kv_bytes, is_gpu)
 
 
 def describe(spec: ModelSpec, is_gpu: bool) -> DescribedModel:

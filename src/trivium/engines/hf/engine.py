@@ -49,6 +49,7 @@ def _open(spec: ModelSpec, told: DescribedModel, placement: Placement, outlet: S
     from trivium.engines.hf.loading import free_memory, load, prompt_reader
     from trivium.engines.hf.processors import load_processors
     from trivium.engines.hf.runner import RollingRunner
+    from trivium.engines.hf.slots import SlotTable
 
     device = torch.device("cpu")
     if placement.device is Device.GPU:
@@ -65,6 +66,7 @@ def _open(spec: ModelSpec, told: DescribedModel, placement: Placement, outlet: S
     return RollingRunner(
         loaded.model,
         loaded.attention,
+        SlotTable(loaded.settings.slots, loaded.attention.storage, loaded.budget),
         prompt_reader(spec, loaded, outlet.wake),
         loaded.reading,
         loaded.limits,

@@ -4,9 +4,11 @@ from dataclasses import replace
 
 from trivium.codecs.generation import EMBEDS, INPUTS, OUTPUTS
 from trivium.engines.hf.description import DescribedModel, describe
-from trivium.engines.hf.options import DEFAULT_SLOTS, unknown
+from trivium.engines.hf.memory import budget
+from trivium.engines.hf.options import unknown
 from trivium.engines.hf.text_settings import GENERATION
-from trivium.types.spec import ModelFacts, ModelSpec, TensorSpec
+from trivium.machine.memory import FreeMemory
+from trivium.types.spec import Device, ModelFacts, ModelSpec, TensorSpec
 
 
 def inputs(width: int) -> tuple[TensorSpec, ...]:
@@ -18,28 +20,39 @@ def facts(spec: ModelSpec, is_gpu: bool) -> ModelFacts:
     """Raises as `Engine.facts` says."""
     told = describe(spec, is_gpu)
     warnings = (*unknown(spec.parameters), *told.texts.warnings)
-    return ModelFacts(inputs(told.width), OUTPUTS, False, warnings, details=details(spec, told))
+    found = details(spec, told, is_gpu, _free(is_gpu))
+    return ModelFacts(inputs(told.width), OUTPUTS, False, warnings, details=found)
 
 
-def details(spec: ModelSpec, told: DescribedModel) -> dict[str, tuple[str, str]]:
+def _free(is_gpu: bool) -> int | None:
+    """Return the free bytes where the model is to lie; None where nobody can tell."""
+    wanted = Device.GPU if is_gpu else Device.CPU
+    free = FreeMemory().read(with_gpus=is_gpu)
+    return min((count for (device, _), count in free.items() if device is wanted), default=None)
+
+
+def details(
+    spec: ModelSpec, told: DescribedModel, is_gpu: bool, free: int | None
+) -> dict[str, tuple[str, str]]:
     """Return what people want to know of a model, each with where it comes from."""
-    chosen, need = told.chosen, told.need
+    need = told.need
     source = told.files.gguf or "config.json"
-    slots = chosen.slots or DEFAULT_SLOTS
+    demand = told.demand(is_gpu)
+    held = budget(need, demand, free)
     known = (
         "the model does not say" if told.known_context is None else f"the model knows {told.known_context}"
     )
-    whole, weights = need.total(slots, told.context) / 1e9, need.weights / 1e9
-    memory = (
-        f"{whole:.2f} GB: weights {weights:.2f} GB, and {need.per_token} bytes for each token of each slot"
-    )
+    whole, weights = need.total(held.bytes) / 1e9, need.weights / 1e9
+    memory = f"at most {whole:.2f} GB: weights {weights:.2f} GB, and {need.per_token} bytes for each token"
+    share = "default: a share of what is free, at most what the slots can fill"
     return {
         "architecture": (told.architecture, f"{source} (architectures)"),
         "vocabulary": (f"{told.vocabulary} tokens", source),
-        "slots": (str(slots), _from(spec, "slots", "default, or as many as memory is free for")),
+        "slots": (str(demand.slots), _from(spec, "slots", "default")),
+        "kv_bytes": (f"{held.bytes}, which is {held.tokens} tokens", _from(spec, "kv_bytes", share)),
         "context": (f"{told.context} tokens per slot", _from(spec, "max_context", f"default; {known}")),
         "dtype": (told.dtype, _from(spec, "dtype", "the checkpoint's, as the processor can compute it")),
-        "memory": (memory, "an estimate: weights, and slots times context"),
+        "memory": (memory, "an estimate; what keys and values take grows with their tokens, up to kv_bytes"),
         "ends": _ends(told),
         "sampling": _sampling(spec, told),
     }

@@ -5,8 +5,9 @@ from typing import Any
 
 import torch
 
-from trivium.engines.hf.attention import RowSegment, StepAttention
+from trivium.engines.hf.attention import StepAttention
 from trivium.engines.hf.sequences import SequenceState
+from trivium.engines.hf.storage import RowSegment
 
 Reads = Sequence[tuple[SequenceState, int]]
 """The sequences of a step and how many inputs of each are computed: those with one input first."""

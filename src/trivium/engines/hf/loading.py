@@ -20,8 +20,9 @@ from trivium.engines.hf.attention import StepAttention
 from trivium.engines.hf.description import DescribedModel
 from trivium.engines.hf.detokenizer import Decode
 from trivium.engines.hf.folder import unfit
-from trivium.engines.hf.memory import fitting_slots, shortage
+from trivium.engines.hf.memory import KeyValueBudget, budget, shortage
 from trivium.engines.hf.plan import StepSettings
+from trivium.engines.hf.pool import open_storage
 from trivium.engines.hf.prompt_work import TokenizerSource, prompt_work
 from trivium.engines.hf.prompts import PromptTokenizer
 from trivium.engines.hf.requests import GenerationLimits
@@ -51,6 +52,7 @@ class LoadedModel:
     reading: TokenReading
     limits: GenerationLimits
     settings: StepSettings
+    budget: KeyValueBudget
     length: TokenLength
     work: WorkOpener
     """Opens the tokenizer again, in a process that reads texts."""
@@ -67,8 +69,9 @@ def free_memory(device: torch.device) -> int | None:
 
 def load(spec: ModelSpec, told: DescribedModel, device: torch.device, free: int | None) -> LoadedModel:
     """Return the opened model. LOAD_FAILED, OUT_OF_MEMORY, or UNSUPPORTED with what would serve it."""
-    slots = told.chosen.slots or fitting_slots(told.need, told.context, free)
-    if short := shortage(told.need, slots, told.context, free, told.dtype):
+    demand = told.demand(device.type == "cuda")
+    slots = demand.slots
+    if short := shortage(told.need, demand, free, told.dtype):
         raise unfit(spec, short, Code.OUT_OF_MEMORY)
     if told.chosen.threads is not None:
         torch.set_num_threads(told.chosen.threads)
@@ -82,27 +85,22 @@ def load(spec: ModelSpec, told: DescribedModel, device: torch.device, free: int 
             f"steps. {_OTHERS}",
             Code.UNSUPPORTED,
         )
-    attention = StepAttention(slots, told.context)
+    held = budget(told.need, demand, free)
+    attention = StepAttention(open_storage(device, demand, held))
     transformers.AttentionInterface.register(attention.name, attention.attend)
     width = int(model.get_input_embeddings().weight.shape[1])
-    limits = GenerationLimits(spec.name, told.context, told.vocabulary, width)
+    limits = GenerationLimits(spec.name, told.context, told.vocabulary, width, held)
     _test(spec, model, attention, limits, slots)
     log.info(
-        "model '%s': %s in %s, %d slots of %d tokens, about %.2f GB",
-        *(
-            spec.name,
-            told.architecture,
-            told.dtype,
-            slots,
-            told.context,
-            told.need.total(slots, told.context) / 1e9,
-        ),
+        "model '%s': %s in %s, weights %.2f GB, keys and values at most %.2f GB: %d tokens, in %d slots of at most %d",
+        *(spec.name, told.architecture, told.dtype, told.need.weights / 1e9),
+        *(held.bytes / 1e9, held.tokens, slots, told.context),
     )
-    settings = StepSettings(slots, told.chosen.prefill_chunk)
+    settings = StepSettings(slots, told.chosen.prefill_chunk, held.blocks)
     length, work = _text_work(spec, source, tokenizer, limits)
     reading = _reading(model, tokenizer, told)
     return LoadedModel(
-        model, attention, tokenizer, reading, limits, settings, length, work, told.texts.sampling
+        model, attention, tokenizer, reading, limits, settings, held, length, work, told.texts.sampling
     )
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from trivium.settings.kinds import DIGIT_SWITCH, Form, OneOf, Whole
+from trivium.settings.kinds import DIGIT_SWITCH, Form, OneOf, Size, Whole
 from trivium.settings.parameters import read_parameters, unknown_parameters
 from trivium.settings.setting import Setting
 from trivium.types.spec import ModelSpec
@@ -40,6 +40,7 @@ def _tokens(text: str) -> tuple[int, ...] | None:
 
 SETTINGS = (
     Setting("slots", Whole(1, 1024), help="Sequences that are computed at once."),
+    Setting("kv_bytes", Size(1, 2**50), help="Memory for the keys and values of all sequences, in bytes."),
     Setting("prefill_chunk", Whole(1, 65536), DEFAULT_CHUNK, "Tokens of prompts that one step reads."),
     Setting("max_context", Whole(2, 2**24), help="Tokens of a prompt and its answer."),
     Setting(
@@ -91,6 +92,7 @@ class GenerationOptions:
     logits_processors: Mapping[str, str] = field(default_factory=dict)
     generation_config: str = "auto"
     eos_token_id: tuple[int, ...] | None = None
+    kv_bytes: int | None = None
 
 
 def unknown(parameters: Mapping[str, str]) -> tuple[str, ...]:

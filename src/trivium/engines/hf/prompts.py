@@ -131,8 +131,7 @@ class PromptTokenizer:
         if most is not None and prompt.size > most:
             prompt = _last(prompt, most, self.limits.width)
         if prompt.size >= self.limits.context:
-            field = next(wire for name, wire in _FIELDS.items() if getattr(generate, name) is not None)
-            raise beyond_context(self.limits, field, prompt.size)
+            raise beyond_context(self.limits, input_field(generate), prompt.size)
         return prompt
 
     def _unread(self, generate: Generate, error: BaseException) -> ServeError:
@@ -219,6 +218,11 @@ def from_work(told: bytes) -> list[PromptInput]:
         info = ErrorInfo(read.reason, read.metadata) if read.reason else None
         raise ServeError(read.code, read.message, info=info)
     return [PromptInput(ids, text=text) for ids, text in read.prompts]
+
+
+def input_field(generate: Generate) -> str:
+    """Return what the field is called that holds a request's prompts."""
+    return next(wire for name, wire in _FIELDS.items() if getattr(generate, name) is not None)
 
 
 def unreadable(generate: Generate) -> str:

@@ -6,6 +6,7 @@ An error names the field, what it is and what was expected. It knows the model b
 import math
 from dataclasses import dataclass
 
+from trivium.engines.hf.memory import BLOCK, KeyValueBudget
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
@@ -21,12 +22,23 @@ MOST_STOP_TEXT = 16384
 
 @dataclass(frozen=True, slots=True)
 class GenerationLimits:
-    """Bounds what a model takes: `context` tokens of a prompt and its answer, of `vocabulary`, embedded in `width`."""
+    """Bounds what a model takes: `context` tokens of a prompt and its answer, of `vocabulary`, embedded in `width`;
+    their keys and values within a `budget`, where it has one of its own.
+    """
 
     model: str
     context: int
     vocabulary: int
     width: int
+    budget: KeyValueBudget | None = None
+
+
+def room_for(prompt: int, asked: int | None, limits: GenerationLimits) -> int:
+    """Return how many tokens may follow a prompt of so many: as asked, and as many as context and memory hold."""
+    room = limits.context - prompt
+    if limits.budget is not None:
+        room = min(room, limits.budget.tokens - prompt)
+    return room if asked is None else min(asked, room)
 
 
 def is_greedy(sampling: Sampling) -> bool:
@@ -81,15 +93,49 @@ def beyond_bytes(limits: GenerationLimits, field: str, size: int, most: int) -> 
     return _too_long(limits, field, f"{size} bytes; {expected}")
 
 
-def _too_long(limits: GenerationLimits, field: str, found: str) -> ServeError:
+def _too_long(
+    limits: GenerationLimits, field: str, found: str, most: int | None = None, kv_bytes: int | None = None
+) -> ServeError:
     """Return the error in words by which libraries of clients know it: they go on with another model, or less text."""
     info = ErrorInfo.of(reasons.TOO_LONG, model=limits.model, field=field, names="truncate")
+    setting = "max_context" if kv_bytes is None else "kv_bytes"
+    why = "" if kv_bytes is None else f" (its memory for keys and values is {kv_bytes} bytes)"
+    most = most or limits.context
     text = (
-        f"the prompt is too long: '{field}' has {found}. This model's maximum context length is {limits.context} "
-        "tokens, of a prompt and its answer together. Shorten it, say how many tokens to keep with 'truncate', or load "
-        "the model with a greater 'max_context'."
+        f"the prompt is too long: '{field}' has {found}. This model's maximum context length is {most} tokens, of a "
+        f"prompt and its answer together{why}. Shorten it, say how many tokens to keep with 'truncate', or load the "
+        f"model with a greater '{setting}'."
     )
     return ServeError(Code.INVALID, f"Model '{limits.model}': {text}", info=info)
+
+
+def judge_memory(generate: Generate, field: str, prompt: int, limits: GenerationLimits) -> None:
+    """Raise INVALID for a prompt of so many tokens, in a field, whose keys and values could never be there together
+    with those of its answer, whoever else gave way.
+    """
+    held, asked = limits.budget, generate.sampling.max_tokens
+    if held is None or held.tokens >= limits.context:
+        return
+    least = 0 if asked == 0 else 1
+    new = least if asked is None else min(asked, limits.context - prompt)
+    if prompt + new <= held.tokens:
+        return
+    needed = (prompt + new) * held.block_bytes // BLOCK
+    if prompt + least > held.tokens:
+        raise _too_long(
+            limits,
+            field,
+            f"{prompt} tokens, whose keys and values are {needed} bytes",
+            held.tokens,
+            held.bytes,
+        )
+    raise field_fault(
+        limits.model,
+        "max_tokens",
+        f"'max_tokens' is {asked}: with a prompt of {prompt} tokens keys and values are {needed} bytes, and the model "
+        f"has {held.bytes} for them, which is {held.tokens} tokens of prompt and answer. Expected at most "
+        f"{held.tokens - prompt}, or a model with a greater 'kv_bytes'.",
+    )
 
 
 def _judge_input(generate: Generate, limits: GenerationLimits) -> None:

@@ -1,10 +1,10 @@
 """Serves many requests with one model, a step at a time: joins, one forward pass, one choice of tokens, the answers.
 
-What a step does is `plan`'s to decide; this acts on it, and owns the slots. A fault of one request ends that one.
+What a step does is `plan`'s to decide; this acts on it. A fault of one request ends that one.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import count
 from os import urandom
 from typing import Any
@@ -16,11 +16,14 @@ from trivium.engines.hf.answers import ChosenToken, TokenReading
 from trivium.engines.hf.attention import StepAttention
 from trivium.engines.hf.call_guard import CallGuard
 from trivium.engines.hf.forward import ForwardPass
+from trivium.engines.hf.memory import blocks_of
 from trivium.engines.hf.plan import SlotHolder, SlotSeeker, StepPlan, StepSettings, StepView, plan
 from trivium.engines.hf.processors import LogitsProcessors
-from trivium.engines.hf.requests import GenerationLimits, judge, refusal
+from trivium.engines.hf.prompts import PromptInput, input_field
+from trivium.engines.hf.requests import GenerationLimits, judge, judge_memory, refusal
 from trivium.engines.hf.sampling import TokenSampler
 from trivium.engines.hf.sequences import GenerationRequest, SequenceState
+from trivium.engines.hf.slots import SlotTable
 from trivium.engines.hf.text_settings import completed
 from trivium.engines.hf.texts import PromptReader
 from trivium.types.errors import Code, ServeError, frameless, named
@@ -40,6 +43,7 @@ class RollingRunner:
         self,
         model: Any,
         attention: StepAttention,
+        slots: SlotTable,
         reader: PromptReader,
         reading: TokenReading,
         limits: GenerationLimits,
@@ -49,7 +53,6 @@ class RollingRunner:
         outlet: StepOutlet,
     ) -> None:
         device = next(model.parameters()).device
-        self._attention = attention
         self._forward = ForwardPass(model, attention, device)
         self._calls = CallGuard()
         self._sampler = TokenSampler(sorted(reading.ends), device, self._calls)
@@ -63,7 +66,7 @@ class RollingRunner:
         self._keys = count()
         self._requests: dict[ItemId, GenerationRequest] = {}
         self._unread: dict[ItemId, GenerationRequest] = {}
-        self._free = set(range(settings.slots))
+        self._slots = slots
         self._wasted = self._unread_tokens = 0
 
     @property
@@ -113,10 +116,8 @@ class RollingRunner:
         for item in self._unread:
             self._reader.cancel(item)
         self._unread.clear()
-        self._free = set(range(self._settings.slots))
+        self._slots.release_all()
         self._wasted = self._unread_tokens = 0
-        with torch.inference_mode():
-            self._attention.clear_all()
 
     def close(self) -> None:
         """See `StepRunner`."""
@@ -125,7 +126,7 @@ class RollingRunner:
 
     def debug_state(self) -> dict[str, int]:
         """Return what there is: requests that are read or computed, and slots that nobody has."""
-        return {"unread": len(self._unread), "requests": len(self._requests), "free": len(self._free)}
+        return {"unread": len(self._unread), "requests": len(self._requests), "free": len(self._slots.free)}
 
     # -- joining --
 
@@ -134,7 +135,7 @@ class RollingRunner:
         the interpreter, which a step gives away late.
         """
         while (
-            prepared := self._reader.take(SHORT if self._free and self._reader.is_brief else 0.0)
+            prepared := self._reader.take(SHORT if self._slots.free and self._reader.is_brief else 0.0)
         ) is not None:
             request = self._unread.pop(prepared.item, None)
             if request is None:
@@ -142,8 +143,7 @@ class RollingRunner:
             if prepared.error is not None:
                 self._outlet.end(prepared.item, prepared.error)
                 continue
-            request.begin(prepared.prompts, self._keys, self._limits.context, self._reading)
-            error = self._add_processors(request)
+            error = self._begin(request, prepared.prompts)
             if error is not None:
                 self._outlet.end(request.item, error)
                 continue
@@ -151,6 +151,17 @@ class RollingRunner:
             if request.is_over:
                 self._unread_tokens += request.prompt_tokens
                 self._end(request)
+
+    def _begin(self, request: GenerationRequest, prompts: Sequence[PromptInput]) -> ServeError | None:
+        """Have a request's sequences wait for slots. Returns why that cannot be."""
+        field = input_field(request.generate)
+        try:
+            for prompt in prompts:
+                judge_memory(request.generate, field, prompt.size, self._limits)
+        except ServeError as error:
+            return frameless(error)
+        request.begin(prompts, self._keys, self._limits, self._reading)
+        return self._add_processors(request)
 
     def _add_processors(self, request: GenerationRequest) -> ServeError | None:
         """Give each sequence the processor that its request names: code of the folder, which may run for the first time
@@ -170,32 +181,42 @@ class RollingRunner:
         holders: list[SlotHolder] = []
         seekers: list[SlotSeeker] = []
         for request in self._requests.values():
-            holders += [
-                SlotHolder(one.key, one.place, one.left, one.slot != request.own) for one in request.running
-            ]
             own = request.own if request.is_own_idle else None
+            found = request.seekers(self._settings.slots) if request.waiting else []
+            idle = self._slots.blocks(own) if own is not None and not found else 0
+            for one in request.running:
+                blocks = max(self._slots.blocks(one.place), blocks_of(one.wanted)) + idle
+                is_lent = one.slot != request.own
+                holders.append(SlotHolder(one.key, one.place, one.left, is_lent, request.number, blocks))
+                idle = 0
             is_first = request.own is None
-            for one in request.seekers(self._settings.slots) if request.waiting else ():
+            for one in found:
                 source = request.source(one)
                 left = one.left if source is None else max(1, one.left - source[1])
-                seekers.append(SlotSeeker(one.key, left, own, is_first))
+                blocks = blocks_of(one.entry)
+                if own is not None:
+                    blocks = max(self._slots.blocks(own), blocks_of(one.wanted))
+                seekers.append(SlotSeeker(one.key, left, own, is_first, request.number, blocks))
                 own, is_first = None, False
-        return StepView(tuple(self._free), tuple(holders), tuple(seekers))
+        return StepView(tuple(self._slots.free), tuple(holders), tuple(seekers))
 
     def _join(self, decided: StepPlan) -> None:
+        for number in decided.preempted:
+            request = next(one for one in self._requests.values() if one.number == number)
+            for slot in request.give_all_back():
+                self._slots.release(slot)
         if not (decided.returns or decided.joins):
             return
         sequences = self._sequences()
         for key in decided.returns:
             given = sequences[key]
-            self._clear(given)
-            self._free.add(given.request.give_back(given))
+            self._slots.release(given.request.give_back(given))
         for join in decided.joins:
             sequence = sequences[join.key]
-            self._free.discard(join.slot)
+            self._slots.take(join.slot)
             copied = sequence.request.enter(sequence, join.slot)
             if copied is not None:
-                self._attention.copy(copied[0], join.slot, copied[1])
+                self._slots.copy(copied[0], join.slot, copied[1])
             self._sampler.begin(sequence)
 
     def _sequences(self) -> dict[int, SequenceState]:
@@ -214,6 +235,8 @@ class RollingRunner:
         reads += [piece for piece in pieces if piece[1] == 1] + [piece for piece in pieces if piece[1] > 1]
         rows, prompt_tokens = self._count(reads)
         logits, ended = self._forward.run(reads)
+        for sequence, _ in reads:
+            self._slots.wrote(sequence.place, sequence.done)
         if ended:
             self._choose(logits, ended)
         return self._report(rows, prompt_tokens, len(ended))
@@ -268,7 +291,7 @@ class RollingRunner:
         if sequence.answer.finish is not None:
             slot = sequence.request.leave(sequence)
             if slot is not None:
-                self._free.add(slot)
+                self._slots.release(slot)
         return None
 
     def _end(self, request: GenerationRequest) -> None:
@@ -278,25 +301,18 @@ class RollingRunner:
         self._outlet.end(request.item, answer)
 
     def _fail(self, request: GenerationRequest, error: ServeError) -> None:
-        self._forget(request, is_clean=False)
+        self._forget(request)
         self._wasted += request.new_tokens + sum(prompt.read for prompt in request.prompts)
         self._outlet.end(request.item, error)
 
-    def _forget(self, request: GenerationRequest, is_clean: bool = True) -> None:
+    def _forget(self, request: GenerationRequest) -> None:
+        """Free what a request has: in a slot that was released nothing is left that may be no number."""
         del self._requests[request.item]
-        self._free |= request.slots
-        for sequence in request.running:
-            if not (is_clean and sequence.new):
-                self._clear(sequence)
-
-    def _clear(self, sequence: SequenceState) -> None:
-        """Leave nothing that may be no number to whoever gets the slot: nobody has seen logits of it, or bad ones."""
-        with torch.inference_mode():
-            self._attention.clear(sequence.place, sequence.done)
+        for slot in request.slots:
+            self._slots.release(slot)
 
     def _report(self, rows: int, prompt_tokens: int, new_tokens: int) -> StepReport:
         wasted, self._wasted = self._wasted, 0
         prompt_tokens, self._unread_tokens = prompt_tokens + self._unread_tokens, 0
-        used = sum(one.done for request in self._requests.values() for one in request.running)
-        share = used / (self._settings.slots * self._limits.context)
-        return StepReport(rows, prompt_tokens, new_tokens, share, wasted)
+        taken = self._slots.share
+        return StepReport(rows, prompt_tokens, new_tokens, taken, wasted, self._slots.bound)

@@ -1,7 +1,7 @@
 """Keeps what the runner knows of its requests: their prompts, their sequences, and which slots they have.
 
 Sequence `i` of a request is choice `i % n` of prompt `i // n`, of the `n` that are made of each. A request keeps one
-slot of its own until it ends; in an idle slot its last prompt stays, for another choice of it.
+slot of its own until it ends, or gives its memory back; in an idle slot its last prompt stays, for another choice.
 """
 
 from collections import deque
@@ -13,8 +13,9 @@ from typing import Any
 import torch
 
 from trivium.engines.hf.answers import SequenceAnswer, TokenReading
+from trivium.engines.hf.memory import BLOCK
 from trivium.engines.hf.prompts import PromptInput
-from trivium.engines.hf.requests import sequences_per_prompt
+from trivium.engines.hf.requests import GenerationLimits, room_for, sequences_per_prompt
 from trivium.types.generation import Generate, Generated, GeneratedChoice, GenerationUsage, Sampling
 from trivium.types.running import ItemId
 
@@ -38,7 +39,9 @@ class Prompt:
 class SequenceState:
     """One sequence: `done` inputs of the prompt and its own `new` tokens have their keys and values in its slot."""
 
-    def __init__(self, request: "GenerationRequest", key: int, index: int, prompt: Prompt) -> None:
+    def __init__(
+        self, request: "GenerationRequest", key: int, index: int, prompt: Prompt, room: int = BLOCK
+    ) -> None:
         self.request = request
         self.key = key
         self.number = index
@@ -49,6 +52,7 @@ class SequenceState:
         self.new: list[int] = []
         self.slot: int | None = None
         self.done = 0
+        self._most = prompt.size + room
         self.processor: Callable[..., Any] | None = None
         self.answer: SequenceAnswer
 
@@ -62,6 +66,16 @@ class SequenceState:
     def left(self) -> int:
         """Return how many inputs are not computed."""
         return self.prompt.size + len(self.new) - self.done
+
+    @property
+    def entry(self) -> int:
+        """Return for how many tokens memory is to be free when it gets a slot: what it has to compute, and a block."""
+        return min(self.prompt.size + len(self.new) + BLOCK, self._most)
+
+    @property
+    def wanted(self) -> int:
+        """Return for how many tokens it has memory, or will have after its next inputs."""
+        return max(self.prompt.size + len(self.new), min(self.prompt.size + BLOCK, self._most))
 
     def known(self) -> list[int]:
         """Return the tokens of its prompt, if it has any, and its own."""
@@ -86,7 +100,7 @@ class _Kept:
 
 
 class GenerationRequest:
-    """One item. `own` is the slot that it keeps, once it has one."""
+    """One item. `own` is the slot that it keeps, once it has one; numbers rise in the order in which requests came."""
 
     def __init__(self, item: ItemId, generate: Generate, seed: int) -> None:
         self.item = item
@@ -96,6 +110,7 @@ class GenerationRequest:
         self.per_prompt = sequences_per_prompt(generate.sampling)
         self.wants_logprob = self.sampling.logprobs is not None or self.per_prompt > self.sampling.choices
         self.prompts: list[Prompt] = []
+        self.number = -1
         self.all: list[SequenceState] = []
         self.waiting: deque[SequenceState] = deque()
         self.running: list[SequenceState] = []
@@ -105,16 +120,19 @@ class GenerationRequest:
         self.last_at = 0.0
 
     def begin(
-        self, prompts: Sequence[PromptInput], keys: Iterator[int], context: int, reading: TokenReading
+        self,
+        prompts: Sequence[PromptInput],
+        keys: Iterator[int],
+        limits: GenerationLimits,
+        reading: TokenReading,
     ) -> None:
         """Take the prompts, and have the sequences wait."""
         self.prompts = [Prompt(told) for told in prompts]
-        asked = self.sampling.max_tokens
+        self.number = next(keys)
         for index in range(len(self.prompts) * self.per_prompt):
             prompt = self.prompts[index // self.per_prompt]
-            sequence = SequenceState(self, next(keys), index, prompt)
-            room = context - prompt.size
-            room = room if asked is None else min(asked, room)
+            room = room_for(prompt.size, self.sampling.max_tokens, limits)
+            sequence = SequenceState(self, next(keys), index, prompt, room)
             sequence.answer = SequenceAnswer(self.sampling, reading, room, prompt.text, prompt.ids)
             self.all.append(sequence)
         self.waiting.extend(sequence for sequence in self.all if sequence.answer.finish is None)
@@ -190,6 +208,14 @@ class GenerationRequest:
         sequence.slot, sequence.done = None, 0
         self.waiting.appendleft(sequence)
         return slot
+
+    def give_all_back(self) -> set[int]:
+        """Have all of its sequences wait again, as a request that has just come, and return the slots that it had."""
+        slots = self.slots
+        for sequence in reversed(self.running.copy()):
+            self.give_back(sequence)
+        self.own, self._kept = None, None
+        return slots
 
     def leave(self, sequence: SequenceState) -> int | None:
         """Let a sequence go that has ended, and return the slot that becomes free, if one does."""

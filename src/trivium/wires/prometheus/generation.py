@@ -28,6 +28,16 @@ _GAUGES: Sequence[tuple[str, str, Callable[[GenerationStatistics], float]]] = (
         "Share of the room for keys and values that is taken [0.0 - 1.0]",
         lambda counts: counts.share,
     ),
+    (
+        "trivium_generation_cache_used_bytes",
+        "Memory for keys and values that is taken",
+        lambda counts: round(counts.share * counts.room),
+    ),
+    (
+        "trivium_generation_cache_bytes",
+        "Memory that keys and values may take, of the instance that stepped last",
+        lambda counts: counts.room,
+    ),
 )
 
 

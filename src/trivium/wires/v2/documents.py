@@ -207,6 +207,7 @@ def _generation(counts: GenerationStatistics, waiting: int) -> dict[str, object]
         "running": counts.running,
         "waiting": waiting,
         "cache_share": counts.share,
+        "cache_bytes": counts.room,
     }
 
 

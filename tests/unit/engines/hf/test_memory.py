@@ -1,45 +1,109 @@
-"""What a model is estimated to need, and which settings are named where that is not free."""
+"""What a model needs, what its keys and values may take, and which settings are named where that is too much."""
 
 import re
+from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from trivium.engines.hf.memory import RESERVE, MemoryEstimate, estimate, fitting_slots, shortage
+from trivium.engines.hf.memory import (
+    BLOCK,
+    RESERVE,
+    KeyValueBudget,
+    KeyValueDemand,
+    MemoryEstimate,
+    blocks_of,
+    budget,
+    estimate,
+    shortage,
+)
+
+NEED = MemoryEstimate(10**6, 20)
+ONE = 20 * BLOCK
+"""Bytes of a block of that model."""
 
 
 def test_an_estimate_is_weights_and_keys_and_values():
     need = estimate(1000, 10, "bf16")
     assert need == MemoryEstimate(2000, 20)
-    assert need.total(4, 100) == 2000 + 20 * 400 + RESERVE
+    assert need.total(400) == 2400 + RESERVE
 
 
 @pytest.mark.parametrize(
-    ("free", "expected"), [(None, 32), (10**12, 32), (RESERVE + 10**6 + 20 * 100 * 7 + 50, 7), (0, 1)]
+    ("demand", "free", "blocks"),
+    [
+        pytest.param(KeyValueDemand(32, 100), None, 128, id="nobody tells what is free: what the slots fill"),
+        pytest.param(KeyValueDemand(32, 100), 10**12, 128, id="never more than the slots fill"),
+        pytest.param(KeyValueDemand(32, 100), RESERVE + 10**6 + 50 * ONE, 25, id="half of what is free"),
+        pytest.param(
+            KeyValueDemand(32, 100, is_gpu=True), RESERVE + 10**6 + 50 * ONE, 45, id="most of a GPU's"
+        ),
+        pytest.param(
+            KeyValueDemand(32, 100), RESERVE + 10**6 + 5 * ONE, 4, id="one sequence has room at least"
+        ),
+        pytest.param(KeyValueDemand(32, 100, 70 * ONE - 1), 10**12, 69, id="as asked, in whole blocks"),
+        pytest.param(KeyValueDemand(2, 100, 70 * ONE), 10**12, 8, id="as asked, and no more than of use"),
+    ],
 )
-def test_as_many_slots_as_fit(free, expected):
-    assert fitting_slots(MemoryEstimate(10**6, 20), 100, free) == expected
+def test_a_budget(demand, free, blocks):
+    assert budget(NEED, demand, free) == KeyValueBudget(blocks, ONE)
 
 
 def test_what_fits_is_not_refused():
-    assert shortage(MemoryEstimate(10**6, 20), 4, 100, 10**12, "fp32") == ""
-    assert shortage(MemoryEstimate(10**6, 20), 4, 100, None, "fp32") == ""
+    assert shortage(NEED, KeyValueDemand(4, 100), 10**12, "fp32") == ""
+    assert shortage(NEED, KeyValueDemand(4, 100), None, "fp32") == ""
+    assert shortage(NEED, KeyValueDemand(4, 100, ONE), RESERVE + 10**6 + ONE, "fp32") == ""
 
 
-@pytest.mark.parametrize("free_gigabytes", [2.0, 3.0, 5.0, 8.0])
-@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
-def test_what_does_not_fit_is_refused_with_both_numbers_and_settings_that_do(free_gigabytes, dtype):
-    need = MemoryEstimate(10**9, 100_000)
-    free = int(free_gigabytes * 1e9)
-    text = shortage(need, 32, 4096, free, dtype)
-    assert f"{free / 1e9:.2f} GB are free" in text
-    assert f"about {need.total(32, 4096) / 1e9:.2f} GB" in text
-    ways = text.rpartition("fit with ")[2].removesuffix(".").split(", or with ")
-    assert len(ways) == 2
-    for way in ways:
-        told = dict(re.findall(r"(\w+)=(\w+)", way))
-        smaller = MemoryEstimate(need.weights // 2, need.per_token // 2) if "dtype" in told else need
-        assert smaller.total(int(told.get("slots", 32)), int(told.get("max_context", 4096))) <= free
+needs = st.builds(
+    MemoryEstimate, st.integers(10**6, 10**11), st.integers(1, 10**7).map(lambda count: 2 * count)
+)
+demands = st.builds(
+    KeyValueDemand,
+    st.integers(1, 1024),
+    st.integers(2, 10**5),
+    st.none() | st.integers(1, 10**12),
+    st.booleans(),
+)
+
+
+@given(needs, demands, st.integers(0, 10**12), st.sampled_from(["fp32", "bf16"]))
+def test_what_is_not_refused_fits_and_what_is_refused_names_settings_that_fit(need, demand, free, dtype):
+    text = shortage(need, demand, free, dtype)
+    found = budget(need, demand, free)
+    if not text:
+        assert need.total(found.bytes) <= free
+        assert found.blocks >= (1 if demand.asked else blocks_of(demand.context))
+    elif found.blocks:
+        assert f"{free / 1e9:.2f} GB are free" in text or " MB are free" in text
+        ways = [] if "No setting" in text else text.rpartition("fit with ")[2].rstrip(".").split(", or with ")
+        for way in ways:
+            told = dict(re.findall(r"(\w+)=(\w+)", way))
+            half = "dtype" in told
+            smaller = MemoryEstimate(need.weights // 2, need.per_token // 2) if half else need
+            changed = replace(
+                demand,
+                context=int(told.get("max_context", demand.context)),
+                asked=int(told["kv_bytes"]) if "kv_bytes" in told else demand.asked,
+            )
+            assert shortage(smaller, changed, free, told.get("dtype", dtype)) == "", way
+
+
+def test_a_refusal_names_both_numbers():
+    text = shortage(MemoryEstimate(10**9, 10**6), KeyValueDemand(32, 4096), 3 * 10**9, "fp32")
+    assert text == (
+        "it needs about 5.23 GB (weights 1.00 GB, keys and values of one sequence of 4096 tokens 4.10 GB), and 3.00 GB "
+        "are free. It would fit with max_context=1856, or with dtype=bf16."
+    )
+
+
+def test_less_than_a_block_is_refused():
+    text = shortage(NEED, KeyValueDemand(4, 100, ONE - 1), 10**12, "fp32")
+    assert text.startswith(
+        f"its parameter 'kv_bytes' is {ONE - 1}; expected at least {ONE}, for {BLOCK} tokens"
+    )
 
 
 def test_a_model_that_is_too_large_in_any_way_says_so():
-    assert "No setting fits" in shortage(MemoryEstimate(10**12, 1000), 1, 10, 10**9, "bf16")
+    assert "No setting fits" in shortage(MemoryEstimate(10**12, 1000), KeyValueDemand(1, 10), 10**9, "bf16")
