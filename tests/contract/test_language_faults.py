@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from tests.harness.language_models import Steps, embeddings, text, write
+from tests.harness.language_models import Steps, embeddings, kv_bytes, text, write
 
 from trivium.types.errors import Code, ServeError
 from trivium.types.generation import Sampling
@@ -84,17 +84,19 @@ def loaded(steps, told, cancels):
     return found
 
 
-def test_a_load_of_good_and_bad_requests_leaves_the_good_ones_alone(folder):
+@pytest.mark.parametrize("tokens", [8 * 512, 320], ids=["memory for all", "memory for few"])
+def test_a_load_of_good_and_bad_requests_leaves_the_good_ones_alone(folder, tokens):
     chance = random.Random(4)
     told = [request(chance, number) for number in range(500)]
     cancels = {number: chance.randint(0, 12) for number in range(0, 500, 9)}
     good = [number for number in range(500) if number % 5 < 3 and number not in cancels]
     named = {"trust_remote_code": "true", "logits_processors": "third=third.py:Third"}
-    with Steps(folder, slots=8, prefill_chunk=64, **named) as steps:
+    with Steps(folder, slots=8, prefill_chunk=64, kv_bytes=kv_bytes(folder, tokens), **named) as steps:
         found = loaded(steps, told, dict(cancels))
         assert sorted(found) == list(range(500)), "each is answered or cancelled"
         assert steps.runner.debug_state() == {"unread": 0, "requests": 0, "free": 8}
         assert all(report.rows + report.prompt_tokens <= 8 + 64 for report in steps.reports)
+        assert all(report.share <= 1 for report in steps.reports)
         for number, end in found.items():
             if number not in cancels and number % 5 == 3:
                 assert isinstance(end, ServeError)
@@ -175,7 +177,8 @@ def test_a_stream_gets_a_part_in_every_step(folder):
         assert (usage.new_tokens, usage.first_at > 0, usage.last_at >= usage.first_at) == (12, True, True)
 
 
-def test_requests_of_many_sequences_share_what_is_free_and_lose_no_slot(folder):
+@pytest.mark.parametrize("tokens", [5 * 512, 160], ids=["memory for all", "memory for few"])
+def test_requests_of_many_sequences_share_what_is_free_and_lose_no_slot(folder, tokens):
     chance = random.Random(11)
     told = [
         {
@@ -194,11 +197,12 @@ def test_requests_of_many_sequences_share_what_is_free_and_lose_no_slot(folder):
         for number in range(60)
     ]
     cancels = {number: chance.randint(0, 15) for number in range(3, 60, 7)}
-    with Steps(folder, slots=5, prefill_chunk=32) as steps:
+    with Steps(folder, slots=5, prefill_chunk=32, kv_bytes=kv_bytes(folder, tokens)) as steps:
         found = loaded(steps, told, dict(cancels))
         assert steps.runner.debug_state() == {"unread": 0, "requests": 0, "free": 5}
         assert all(report.rows + report.prompt_tokens <= 5 + 32 for report in steps.reports)
         assert all(report.share <= 1 for report in steps.reports)
+        assert steps.reports[-1].share == 0
         whole = [found[number] for number in range(60) if number not in cancels]
         alone = [steps.answers([told[number]])[0] for number in range(60) if number not in cancels]
     for one, other in zip(whole, alone, strict=True):

@@ -5,7 +5,6 @@ from tests.harness import language_models
 from tests.harness.language_models import SERVED, Steps, kv_bytes, text, write
 
 from trivium.engines.hf import pool
-
 from trivium.types.generation import Finish, Sampling
 
 torch = pytest.importorskip("torch")
@@ -29,12 +28,12 @@ def folders(tmp_path_factory):
     return folder
 
 
-def requests(count):
-    """Prompts of 5 to 300 tokens, and answers of 4 to 40."""
+def requests(count, times=1):
+    """Prompts of 5 to 300 tokens, and answers of 4 to 40, or some times as many."""
     return [
         {
             "prompts": (text(i, 20 + (i * 53) % 180 + (700 if i % 16 == 5 else 0)),),
-            "sampling": Sampling(max_tokens=4 + i * 7 % 37),
+            "sampling": Sampling(max_tokens=(4 + i * 7 % 37) * times),
         }
         for i in range(count)
     ]
@@ -110,20 +109,19 @@ def test_a_model_with_one_slot_serves_one_after_the_other(folders):
         compare(steps.answers(told), generated(folders("llama"), told))
 
 
-@pytest.fixture(params=[True, False], ids=["slots", "pool"])
-def storage(request, monkeypatch):
-    """Both kinds of storage: that of a processor, and that of a GPU."""
-    monkeypatch.setattr(pool, "can_map", lambda size: request.param)
-
-
-@pytest.mark.usefixtures("storage")
-@pytest.mark.parametrize("kind", SERVED)
-def test_greedy_tokens_are_those_of_generate_where_requests_wait_for_memory_or_are_computed_again(
-    folders, kind
-):
-    told = requests(32)
+@pytest.mark.parametrize(
+    ("kind", "is_pool"),
+    [
+        *((kind, False) for kind in SERVED),
+        *((kind, True) for kind in ("llama", "mistral", "gpt2", "deepseek_v3")),
+    ],
+)
+def test_tokens_are_those_of_generate_where_memory_is_for_few(folders, monkeypatch, kind, is_pool):
+    """Requests wait for memory, and are computed again; in slots, and in a pool as that of a GPU."""
+    monkeypatch.setattr(pool, "can_map", lambda size: not is_pool)
+    told = requests(12, times=3)
     folder = folders(kind)
-    with Steps(folder, slots=8, prefill_chunk=48, kv_bytes=kv_bytes(folder, 384)) as steps:
+    with Steps(folder, slots=8, prefill_chunk=48, kv_bytes=kv_bytes(folder, 448)) as steps:
         items = []
         for request in told:
             items.append(steps.add(**request))
@@ -134,7 +132,7 @@ def test_greedy_tokens_are_those_of_generate_where_requests_wait_for_memory_or_a
         assert steps.runner.debug_state() == {"unread": 0, "requests": 0, "free": 8}
         assert all(report.share <= 1 for report in steps.reports)
         assert steps.reports[-1].share == 0
-        assert {report.room for report in steps.reports} == {kv_bytes(folder, 384)}
+        assert {report.room for report in steps.reports} == {kv_bytes(folder, 448)}
         assert sum(report.wasted_tokens for report in steps.reports) > 0, "some were computed again"
         used = sum(steps.answer(item).usage.prompt_tokens for item in items)
         assert sum(report.prompt_tokens for report in steps.reports) == used
