@@ -65,7 +65,9 @@ def test_facts_say_sizes_and_memory_and_the_form_of_a_request(folder):
     assert next(one.dims for one in found.inputs if one.name == EMBEDS) == (-1, 64)
     assert found.outputs == OUTPUTS
     assert ["'slot' has no meaning" in note for note in found.notes] == [True]
-    assert {name: value for name, (value, _) in found.details.items() if name != "memory"} == {
+    assert {
+        name: value for name, (value, _) in found.details.items() if name not in ("memory", "kv_bytes")
+    } == {
         "architecture": "LlamaForCausalLM",
         "vocabulary": "768 tokens",
         "slots": "4",
@@ -74,7 +76,8 @@ def test_facts_say_sizes_and_memory_and_the_form_of_a_request(folder):
         "ends": "1",
         "sampling": "as each request says",
     }
-    assert "512 bytes for each token of each slot" in found.details["memory"][0]
+    assert "512 bytes for each token" in found.details["memory"][0]
+    assert found.details["kv_bytes"][0] == f"{4 * 512 * 512}, which is 2048 tokens"
 
 
 @pytest.mark.parametrize(
@@ -200,10 +203,18 @@ def test_a_gguf_file_answers_as_generate_does(gguf):
 
 def test_a_load_that_cannot_fit_is_refused_before_it_begins(folder, monkeypatch):
     monkeypatch.setattr(loading, "free_memory", lambda device: 137 * 10**6)
-    words = refused(folder, Code.OUT_OF_MEMORY, "it needs about", slots=1000)
-    assert re.search(r"It would fit with slots=\d+, or with max_context=\d+\.", words)
-    with Steps(folder) as steps:
-        assert 1 <= steps.runner.slots <= 32
+    words = refused(folder, Code.OUT_OF_MEMORY, "it needs about", kv_bytes="4M", slots=1000)
+    most = re.search(r"It would fit with kv_bytes=(\d+)", words)
+    assert most, words
+    for fitting in ({"kv_bytes": most[1], "slots": 1000}, {}):
+        with Steps(folder, **fitting) as steps:
+            assert steps.runner.slots == fitting.get("slots", 32)
+            assert steps.answers([{"prompts": ("a",), "sampling": Sampling(max_tokens=2)}])
+    monkeypatch.setattr(loading, "free_memory", lambda device: 134 * 10**6)
+    refused(folder, Code.OUT_OF_MEMORY, "one sequence of 512 tokens")
+    refused(
+        folder, Code.OUT_OF_MEMORY, "'kv_bytes' is 100; expected at least 16384, for 32 tokens", kv_bytes=100
+    )
 
 
 def test_a_context_beyond_the_models_is_refused(folder):

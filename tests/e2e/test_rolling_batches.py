@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from http.client import HTTPConnection
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -17,6 +18,8 @@ from tests.harness.language_models import text, write
 from tests.harness.server_process import ServerProcess, serve_handlers, until
 
 SLOTS, CHUNK = 4, 32
+NARROW = 256 * 512
+"""Bytes of the keys and values of 256 tokens."""
 STEP = re.compile(
     r"step of model 'tiny': rows (\d+), prompt tokens (\d+), new tokens (\d+), wasted tokens (\d+), share ([\d.]+), "
     r"began ([\d.]+), ended ([\d.]+)"
@@ -228,3 +231,54 @@ def test_a_killed_worker_fails_what_had_begun_and_its_successor_answers_the_rest
             plug.close()
             reader.close()
         assert all(said(answer.result()) for answer in waiting)
+
+
+@pytest.fixture
+def narrow(tmp_path: Path) -> Iterator[ServerProcess]:
+    """The model with memory for 256 tokens, and slots for far more."""
+    write(tmp_path / "store" / "tiny", "llama")
+    settings = f"hf.slots=8,hf.prefill_chunk={CHUNK},hf.threads=1,hf.kv_bytes={NARROW}"
+    with serve_handlers(tmp_path / "log", tmp_path / "store", "--engine-parameters", settings) as serving:
+        until(serving.is_ready, serving.said)
+        yield serving
+
+
+def gauge(server: ServerProcess, name: str) -> float:
+    with closing(HTTPConnection("127.0.0.1", server.port, timeout=60)) as client:
+        client.request("GET", "/metrics")
+        text = client.getresponse().read().decode()
+    (found,) = re.findall(rf"^{name}{{.*}} (.*)$", text, re.MULTILINE)
+    return float(found)
+
+
+def test_where_memory_is_for_few_all_are_answered_and_a_stop_loses_nobody(narrow: ServerProcess) -> None:
+    assert "keys and values at most 0.00 GB: 256 tokens, in 8 slots of at most 512" in narrow.said()
+    prompts = [text(number, 30 + number * 7) for number in range(10)]
+    wanted = {"max_tokens": 100, "ignore_eos": True, "temperature": 0.8, "seed": 3}
+    alone = [said(ask(narrow, prompt=prompt, **wanted)) for prompt in prompts]
+    assert not generation(narrow)["wasted_tokens"]
+    status, body = ask(narrow, prompt="a", max_tokens=300)
+    assert status == 400
+    assert "'max_tokens' is 300" in body["error"]["message"]
+    assert f"the model has {NARROW} for them" in body["error"]["message"]
+    with ThreadPoolExecutor(10) as pool:
+        together = [pool.submit(ask, narrow, prompt=prompt, **wanted) for prompt in prompts]
+        leaving = [stream(narrow, prompt=text(number, 90), max_tokens=150) for number in range(4)]
+        until(lambda: generation(narrow)["wasted_tokens"] > 0, narrow.said)
+        for plug, reader in leaving:
+            plug.close()
+            reader.close()
+        assert [said(answer.result()) for answer in together] == alone
+    until(lambda: not generation(narrow)["running"], narrow.said)
+    until(lambda: not gauge(narrow, "trivium_generation_cache_used_bytes"), narrow.said)
+    assert gauge(narrow, "trivium_generation_cache_bytes") == NARROW
+    wasted = generation(narrow)["wasted_tokens"]
+    running = [stream(narrow, prompt=text(number, 60), max_tokens=180) for number in range(4)]
+    until(lambda: generation(narrow)["wasted_tokens"] > wasted, narrow.said)
+    narrow.signal(signal.SIGTERM)
+    for plug, reader in running:
+        *_, last = events(reader)
+        assert last["choices"][0]["finish_reason"] == "length", "what is computed again is answered as well"
+        plug.close()
+        reader.close()
+    assert narrow.wait() == 0

@@ -146,6 +146,7 @@ class Steps:
             if item is not None:  # else another thread has just ended it
                 self._parts.send(item, failure, True, None)
         self._adapter.reset()
+        self._tell(Step(0), monotonic())  # nothing is taken any more
 
     def _tell(self, step: Step, began: float) -> None:
         wasted, self._wasted = self._wasted + step.wasted_tokens, 0

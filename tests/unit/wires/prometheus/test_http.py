@@ -328,6 +328,7 @@ def test_tokens_are_counted_of_versions_that_generate_alone():
         Duration(38, SECOND),
         4,
         0.25,
+        2**31,
     )
     assert not [name for name in told(REPORT) if "token" in name or "generation" in name]
     generating = VersionMetrics(structs.replace(COUNTS, generation=counts))
@@ -347,6 +348,8 @@ def test_tokens_are_counted_of_versions_that_generate_alone():
         "trivium_generation_running": 4,
         "trivium_generation_waiting": 6,
         "trivium_generation_cache_share": 0.25,
+        "trivium_generation_cache_used_bytes": 2**29,
+        "trivium_generation_cache_bytes": 2**31,
         "trivium_first_token_seconds_count": 2,
         "trivium_first_token_seconds_sum": 0.5,
         "trivium_between_tokens_seconds_count": 38,

@@ -190,7 +190,9 @@ def test_statistics():
 
 def test_statistics_by_tokens_are_an_object_of_their_own():
     none = Duration()
-    counts = GenerationStatistics(3, 40, 2, Duration(20, 9), Duration(2, 5), (), Duration(38, 7), 4, 0.25)
+    counts = GenerationStatistics(
+        3, 40, 2, Duration(20, 9), Duration(2, 5), (), Duration(38, 7), 4, 0.25, 2**31
+    )
     version = VersionStatistics(
         "m", "2", 0, 0, 0, none, none, none, none, none, none, (), {}, 0, 6, generation=counts
     )
@@ -206,6 +208,7 @@ def test_statistics_by_tokens_are_an_object_of_their_own():
         "running": 4,
         "waiting": 6,
         "cache_share": 0.25,
+        "cache_bytes": 2**31,
     }
 
 
