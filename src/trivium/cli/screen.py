@@ -55,28 +55,35 @@ class Progress:
         self._status.update(Text(visible(f"loading {names}") if names else ""))
 
 
+def _name(status: VersionStatus) -> str:
+    return f"{status.model} version {status.version}" if status.version else status.model
+
+
 def _line(status: VersionStatus, took: str) -> Text:
-    name = f"{status.model} version {status.version}" if status.version else status.model
-    text = Text.assemble(f"{name}: ", (status.state.value, _COLOURS.get(status.state, "")), took)
+    text = Text.assemble(f"{_name(status)}: ", (status.state.value, _COLOURS.get(status.state, "")), took)
     return text.append(f" - {status.reason}") if status.reason else text
 
 
 def models_screen(listing: Listing, specs: Sequence[ModelSpec], console: Console) -> Iterator[RenderableType]:
-    """Give the table of models; where that is wider than the screen, a block for each of them."""
+    """Give the table of models; where that is wider than the screen, a block for each of them. Behind it stands what
+    memory a model may take, where its engine tells.
+    """
     by_version = {(spec.name, spec.version): spec for spec in specs}
     rows = [(row, by_version.get((row.model, row.version))) for row in listing.versions]
     table = _table(rows)
     whole = console.options.update(max_width=_ANY_WIDTH)
     if Measurement.get(console, whole, table).maximum <= console.width:
         yield table
-        return
+    else:
+        for row, spec in rows:
+            yield from _block(row, spec)
     for row, spec in rows:
-        yield from _block(row, spec)
+        if spec is not None and row.state is VersionState.READY and (memory := spec.details.get("memory")):
+            yield Text(f"{_name(row)}: memory {memory}")
 
 
 def _block(row: VersionStatus, spec: ModelSpec | None) -> Iterator[Text]:
-    name = f"{row.model} version {row.version}" if row.version else row.model
-    yield Text.assemble(f"{name}: ", _state(row))
+    yield Text.assemble(f"{_name(row)}: ", _state(row))
     if spec is None:
         return
     yield Text(f"  engine  {spec.engine}")

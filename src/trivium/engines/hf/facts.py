@@ -42,8 +42,10 @@ def details(
     known = (
         "the model does not say" if told.known_context is None else f"the model knows {told.known_context}"
     )
-    whole, weights = need.total(held.bytes) / 1e9, need.weights / 1e9
-    memory = f"at most {whole:.2f} GB: weights {weights:.2f} GB, and {need.per_token} bytes for each token"
+    memory = (
+        f"at most {need.total(held.bytes) / 1e9:.2f} GB: weights {need.weights / 1e9:.2f} GB, keys and values "
+        f"{held.bytes / 1e9:.2f} GB ({held.tokens} tokens, {need.per_token} bytes for each token)"
+    )
     share = "default: a share of what is free, at most what the slots can fill"
     return {
         "architecture": (told.architecture, f"{source} (architectures)"),
