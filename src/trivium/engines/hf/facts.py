@@ -18,7 +18,9 @@ def facts(spec: ModelSpec, is_gpu: bool) -> ModelFacts:
     """Raises as `Engine.facts` says."""
     told = describe(spec, is_gpu)
     warnings = (*unknown(spec.parameters), *told.texts.warnings)
-    return ModelFacts(inputs(told.width), OUTPUTS, False, warnings, details=details(spec, told))
+    return ModelFacts(
+        inputs(told.width), OUTPUTS, False, warnings, details=details(spec, told), context=told.context
+    )
 
 
 def details(spec: ModelSpec, told: DescribedModel) -> dict[str, tuple[str, str]]:

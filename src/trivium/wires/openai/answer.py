@@ -7,7 +7,7 @@ An error before the first event has its own status, one behind it is an event, a
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from trivium.codecs.chat_answers import ChatChunks, ChatIdentity, Words, chat_completion, encode_json
+from trivium.codecs.chat_answers import ChatChunks, ChatIdentity, Words, chat_completion
 from trivium.codecs.conversion import is_slow_to_write, negotiated
 from trivium.codecs.generation import generated_of, is_slow_to_tell
 from trivium.codecs.generation_errors import in_words_of, wire_names
@@ -16,11 +16,10 @@ from trivium.codecs.ignored_field_log import IgnoredFieldLog
 from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.generation import Finish, Generate, Generated, GenerationUsage, joined
 from trivium.types.ignored_fields import IgnoredFields
-from trivium.types.operations import Listing, ModelDescription, ResponsePart
+from trivium.types.operations import ResponsePart
 from trivium.types.payload import Raw, Tensors
-from trivium.types.state import VersionState
 from trivium.types.wire import NOTHING_YET, HttpAnswer, costly
-from trivium.wires.openai.completion_answers import CompletionChunks, completion
+from trivium.wires.openai.completion_answers import CompletionChunks, CompletionForm, completion
 from trivium.wires.openai.errors import error_object, refuse
 from trivium.wires.openai.request import (
     CHAT_SAMPLING,
@@ -120,10 +119,9 @@ class OpenAiEncoder:
         self._document = {}
         self._form = form
         if form.streams and self._is_chat:
-            self._chunks = ChatChunks(self._identity, WORDS, form.has_logprobs, form.tells_usage)
+            self._chunks = ChatChunks(self._identity, WORDS, form.has_logprobs, form.tells_usage, form.extras)
         elif form.streams:
-            logprobs = form.alternatives if form.has_logprobs else None
-            self._chunks = CompletionChunks(self._identity, WORDS, logprobs, form.tells_usage)
+            self._chunks = CompletionChunks(self._identity, WORDS, form.tells_usage, _of_tokens(form))
         return generate
 
     def encode(self, part: ResponsePart) -> HttpAnswer:
@@ -193,10 +191,9 @@ class OpenAiEncoder:
         form = self._form or OpenAiForm(False, False, False)
         whole = joined(self._held)
         if self._is_chat:
-            body = chat_completion(self._identity, WORDS, form.has_logprobs, whole)
+            body = chat_completion(self._identity, WORDS, form.has_logprobs, whole, form.extras)
         else:
-            logprobs = form.alternatives if form.has_logprobs else None
-            body = completion(self._identity, WORDS, logprobs, whole)
+            body = completion(self._identity, WORDS, whole, _of_tokens(form))
         return HttpAnswer(200, self._id + JSON, (body,), len(body))
 
     def _raw(self, payload: Raw, final: bool) -> HttpAnswer:
@@ -213,38 +210,8 @@ class OpenAiEncoder:
         return HttpAnswer(status, self._id + _lines(payload), buffers, len(data), final, reason)
 
 
-class ModelsEncoder:
-    """Writes the list of the models that serve, or one of them."""
-
-    __slots__ = ("_created", "_id", "_model")
-
-    def __init__(self, request_id: str, created: int, model: str) -> None:
-        self._id = request_id_line(request_id)
-        self._created = created
-        self._model = model
-
-    def encode(self, part: ResponsePart) -> HttpAnswer:
-        """One whole answer."""
-        if part.error is not None:
-            return refuse(part.error, self._id)
-        try:
-            document = self._document(part)
-        except Exception as error:
-            return refuse(unwritable(error), self._id)
-        return HttpAnswer(200, self._id + JSON, (document,), len(document))
-
-    def _document(self, part: ResponsePart) -> bytes:
-        answer = part.answer
-        if isinstance(answer, Listing) and not self._model:
-            ready = {row.model for row in answer.versions if row.state is VersionState.READY}
-            return encode_json({"object": "list", "data": [self._entry(model) for model in sorted(ready)]})
-        if isinstance(answer, ModelDescription) and self._model:
-            return encode_json(self._entry(answer.spec.name))
-        raise ServeError(Code.INTERNAL, "The server did not say which models there are. Report it.")
-
-    def _entry(self, model: str) -> dict[str, object]:
-        shown = model.encode("utf-8", "backslashreplace").decode()
-        return {"id": shown, "object": "model", "created": self._created, "owned_by": _OWNER}
+def _of_tokens(form: OpenAiForm) -> CompletionForm:
+    return CompletionForm(form.alternatives if form.has_logprobs else None, form.extras, form.choices)
 
 
 def _lines(payload: Raw) -> bytes:
