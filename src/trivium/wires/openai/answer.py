@@ -7,6 +7,8 @@ An error before the first event has its own status, one behind it is an event, a
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+import msgspec
+
 from trivium.codecs.chat_answers import ChatChunks, ChatIdentity, Words, chat_completion
 from trivium.codecs.conversion import is_slow_to_write, negotiated
 from trivium.codecs.generation import generated_of, is_slow_to_tell
@@ -45,6 +47,7 @@ _NAMES: Mapping[bool, Mapping[str, str]] = {
 }
 """What the route of chats, or of completions, calls the fields of a request to generate."""
 
+_PLAIN = OpenAiForm(False, False, False)
 _OURS = frozenset(
     {
         "connection",
@@ -118,10 +121,6 @@ class OpenAiEncoder:
             self._id += self._ignored.told(self._identity.model, found)
         self._document = {}
         self._form = form
-        if form.streams and self._is_chat:
-            self._chunks = ChatChunks(self._identity, WORDS, form.has_logprobs, form.tells_usage, form.extras)
-        elif form.streams:
-            self._chunks = CompletionChunks(self._identity, WORDS, form.tells_usage, _of_tokens(form))
         return generate
 
     def encode(self, part: ResponsePart) -> HttpAnswer:
@@ -143,7 +142,7 @@ class OpenAiEncoder:
         if not self._begun:
             return refuse(error, self._id)
         body = error_object(error)
-        if self._chunks is not None:
+        if self._form is not None and self._form.streams:
             body = b"data: %b\n\n" % body
         return HttpAnswer(200, b"", (body,), len(body))
 
@@ -153,11 +152,8 @@ class OpenAiEncoder:
             payload = Raw(()) if self._form is None else Generated()
         if isinstance(payload, Generated):
             payload = generated_of(payload)
-            return (
-                self._whole(payload, part.final)
-                if self._chunks is None
-                else self._events(payload, part.final)
-            )
+            form = self._form or _PLAIN
+            return self._events(payload, part, form) if form.streams else self._whole(payload, part, form)
         if isinstance(payload, Tensors):
             kind, buffers = negotiated(payload, self._accept, "", "application/json")
             fields = b"" if self._begun else b"%bContent-Type: %b\r\n" % (self._id, kind.encode())
@@ -170,12 +166,14 @@ class OpenAiEncoder:
             "its handler was written for.",
         )
 
-    def _events(self, part: Generated, final: bool) -> HttpAnswer:
+    def _events(self, told: Generated, part: ResponsePart, form: OpenAiForm) -> HttpAnswer:
+        final = part.final
         chunks = self._chunks
-        assert chunks is not None, "it streams"
-        documents = chunks.documents(part)
-        if final and chunks.tells_usage and part.usage is not None:
-            documents.append(chunks.usage(part.usage))
+        if chunks is None:
+            chunks = self._chunks = self._begin_chunks(part.model, form)
+        documents = chunks.documents(told)
+        if final and chunks.tells_usage and told.usage is not None:
+            documents.append(chunks.usage(told.usage))
         events = b"".join([b"data: %b\n\n" % document for document in documents])
         if final:
             events += _DONE
@@ -184,16 +182,27 @@ class OpenAiEncoder:
         fields = b"" if self._begun else self._id + EVENTS
         return HttpAnswer(200, fields, (events,) if events else (), len(events), final)
 
-    def _whole(self, part: Generated, final: bool) -> HttpAnswer:
-        self._held.append(part)
-        if not final:
-            return NOTHING_YET
-        form = self._form or OpenAiForm(False, False, False)
-        whole = joined(self._held)
+    def _begin_chunks(self, model: str, form: OpenAiForm) -> Chunks:
+        identity = self._named(model)
         if self._is_chat:
-            body = chat_completion(self._identity, WORDS, form.has_logprobs, whole, form.extras)
+            return ChatChunks(identity, WORDS, form.has_logprobs, form.tells_usage, form.extras)
+        return CompletionChunks(identity, WORDS, form.tells_usage, _of_tokens(form))
+
+    def _named(self, model: str) -> ChatIdentity:
+        """Return whose answer it is: a request may have left out the model's name."""
+        if self._identity.model:
+            return self._identity
+        return msgspec.structs.replace(self._identity, model=model)
+
+    def _whole(self, told: Generated, part: ResponsePart, form: OpenAiForm) -> HttpAnswer:
+        self._held.append(told)
+        if not part.final:
+            return NOTHING_YET
+        whole, identity = joined(self._held), self._named(part.model)
+        if self._is_chat:
+            body = chat_completion(identity, WORDS, form.has_logprobs, whole, form.extras)
         else:
-            body = completion(self._identity, WORDS, whole, _of_tokens(form))
+            body = completion(identity, WORDS, whole, _of_tokens(form))
         return HttpAnswer(200, self._id + JSON, (body,), len(body))
 
     def _raw(self, payload: Raw, final: bool) -> HttpAnswer:

@@ -13,9 +13,7 @@ from trivium.codecs.header_text import essence
 from trivium.codecs.ignored_field_log import IgnoredFieldLog
 from trivium.codecs.request_fields import decode_request, field_error
 from trivium.codecs.routes import endpoints, prefixes
-from trivium.types import reasons
 from trivium.types.access import Endpoint
-from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Encoder, WireProtocol
 from trivium.types.listeners import Role
@@ -41,7 +39,7 @@ _ID_HEADER = b"x-request-id"
 
 class OpenAiHttp:
     """Implements `types.interfaces.WireProtocol`. `make_id` gives each request its id, `epoch` says when it came, in
-    seconds of the Unix epoch. With `takes_only` a request that names no model is for the only one that there is.
+    seconds of the Unix epoch. A request that names no model is for the only one that there is.
     `ignored` tells of fields that have no effect; without it they are refused. `version` is the server's.
     """
 
@@ -49,7 +47,6 @@ class OpenAiHttp:
         self,
         make_id: Callable[[], str],
         epoch: Callable[[], float] = lambda: 0.0,
-        takes_only: bool = False,
         ignored: IgnoredFieldLog | None = None,
         version: str = "",
     ) -> None:
@@ -57,7 +54,6 @@ class OpenAiHttp:
         self._version = version
         self._make_id = make_id
         self._epoch = epoch
-        self._takes_only = takes_only
 
     def head(self, head: Head) -> Target:
         """The route. NOT_FOUND names the routes, METHOD says which methods there are."""
@@ -84,7 +80,7 @@ class OpenAiHttp:
         if target.verb in (OpenAiVerb.TOKENIZE, OpenAiVerb.DETOKENIZE):
             return self._about_tokens(head, target, body, document, request_id)
         is_chat = target.verb == OpenAiVerb.CHAT
-        model = self._model(document)
+        model = _model(document)
         identity = ChatIdentity(("chatcmpl-" if is_chat else "cmpl-") + request_id, created, model)
         accept = head.headers.get(b"accept", b"").decode("latin-1")
         encoder = OpenAiEncoder(identity, request_id, document, is_chat, accept, self._ignored)
@@ -96,7 +92,7 @@ class OpenAiHttp:
         self, head: Head, target: Target, body: Body, document: Mapping[str, Any], request_id: str
     ) -> tuple[Operation, Encoder]:
         """Ask a model for the tokens of a text, or the text of tokens, and what it says of itself besides."""
-        model = self._model(document)
+        model = _model(document)
         encoder = TokensEncoder(
             model, request_id, document, target.verb == OpenAiVerb.TOKENIZE, self._ignored
         )
@@ -107,22 +103,18 @@ class OpenAiHttp:
         """OpenAI's error object with the status of `errors.TABLE`."""
         return refuse(error)
 
-    def _model(self, document: Mapping[str, Any]) -> str:
-        model = document.get("model")
-        if isinstance(model, str) and model:
-            return model
-        if model is None and self._takes_only:
-            return ""
-        if model is None or model == "":
-            error = "The request names no model. Send the field 'model'; GET /v1/models lists those that there are."
-            raise ServeError(Code.NOT_FOUND, error, info=ErrorInfo.of(reasons.FIELD, field="model"))
-        raise field_error("model", "The field 'model' is no string. Send the name of a model.")
-
 
 def make(context: ProtocolContext) -> WireProtocol:
     """The protocol for one listener."""
     ignored = None if context.strict_requests else context.states.of(IgnoredFieldLog)
-    return OpenAiHttp(context.make_id, context.epoch, context.takes_only, ignored, context.server_version)
+    return OpenAiHttp(context.make_id, context.epoch, ignored, context.server_version)
+
+
+def _model(document: Mapping[str, Any]) -> str:
+    model = document.get("model")
+    if model is None or isinstance(model, str):
+        return model or ""
+    raise field_error("model", "The field 'model' is no string. Send the name of a model.")
 
 
 def _document(head: Head, body: Body) -> dict[str, Any]:

@@ -236,8 +236,6 @@ def test_a_body_goes_to_a_model_that_generates_nothing_as_it_came():
         (b"{", {}, Code.INVALID),
         (b"[]", {}, Code.INVALID),
         (b'{"model": 5}', {}, Code.INVALID),
-        (b"{}", {}, Code.NOT_FOUND),
-        (b'{"model": ""}', {}, Code.NOT_FOUND),
         (b"{}", {"content_encoding": "gzip"}, Code.UNSUPPORTED_MEDIA),
         (b'{"model":"m","x":"' + b"a" * MOST_BYTES + b'"}', {}, Code.TOO_LARGE),
         (b'{"model":"m","prompt":[' + b"1," * 2**19 + b"1]}", {}, Code.TOO_LARGE),
@@ -253,9 +251,15 @@ def test_many_ids_are_read_elsewhere():
     assert not PROTOCOL.is_costly(head(), bytes(100))
 
 
-def test_the_only_model_may_be_left_out_where_that_is_allowed():
-    operation, _ = ask(CHAT, {}, OpenAiHttp(lambda: "7", takes_only=True))
+@pytest.mark.parametrize("streams", [False, True])
+def test_the_only_model_may_be_left_out_and_the_answer_names_it(streams):
+    operation, encoder = ask(CHAT, {"messages": MESSAGES, "stream": streams})
     assert operation.model == ""
+    operation.as_generate(operation.payload, {})
+    part = Generated((GeneratedChoice(0, "a", (6,), finish=Finish.EOS),))
+    answer = encoder.encode(ResponsePart(part, model="tiny"))
+    text = events(answer)[0] if streams else body(answer)
+    assert json.loads(text)["model"] == "tiny"
 
 
 @pytest.mark.parametrize(
