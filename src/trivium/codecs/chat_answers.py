@@ -29,8 +29,8 @@ class ChatIdentity(msgspec.Struct, frozen=True, gc=False):
 
 
 class AnswerExtras(msgspec.Struct, frozen=True, gc=False):
-    """Says what an answer has that OpenAI's lacks: the ids of the tokens of prompt and answer, tokens that are named by
-    their ids, and in each chunk of a stream the usage so far.
+    """Says what an answer has that OpenAI's has not: the ids of the tokens of prompt and answer, tokens that are named
+    by their ids, and in each chunk of a stream the usage so far.
     """
 
     tells_ids: bool = False

@@ -391,12 +391,7 @@ class ServedModel:
 
     def part(self, item: Item, part: Part) -> None:
         """Pass on a part that an instance pushed for one item."""
-        if (
-            self._tracing.is_on
-            and part.final
-            and type(part.payload) is Generated
-            and part.payload.usage is not None
-        ):
+        if self._tracing.is_on and part.final and type(part.payload) is Generated:
             self._tracing.generated(item.item, part.payload.usage)
         if (item.is_held or self._streams.kept) and self._streams.takes(item):
             self._streams.keep(item, part)

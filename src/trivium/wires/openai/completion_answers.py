@@ -142,7 +142,7 @@ def _top(token: TokenText, logprob: float, names_ids: bool) -> dict[str, float]:
 
 
 def _ids(choice: GeneratedChoice, form: CompletionForm, prompts: Prompts) -> bytes:
-    """Return the fields of a choice that have the ids of its tokens, and of its prompt where that is told here."""
+    """Return the fields of a choice that have the ids of its tokens, and of its prompt, if that is given."""
     told = b',"token_ids":%b' % encode_json(choice.ids)
     if not prompts:
         return told

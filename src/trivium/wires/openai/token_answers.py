@@ -66,7 +66,7 @@ class TokensEncoder:
         """One whole answer."""
         try:
             if part.error is not None:
-                raise in_words_of(part.error, _NAMES)
+                return refuse(in_words_of(part.error, _NAMES), self._id)
             if not isinstance(part.answer, ModelDescriptions):
                 raise ServeError(
                     Code.INTERNAL, "The model's answer did not come with its description. Report it."
@@ -74,8 +74,6 @@ class TokensEncoder:
             return self._written(
                 part.answer.said, part.answer.models[0].spec.context if part.answer.models else 0
             )
-        except ServeError as error:
-            return refuse(error, self._id)
         except Exception as error:
             return refuse(unwritable(error), self._id)
 
