@@ -152,7 +152,7 @@ class Site:
         name, version = record.presents or (self.catalogue.name, self.catalogue.version)
         facts = protocol_facts.protocol_context(self.config, name, version)
         not_ready = facts.not_ready if record.not_ready is None else record.not_ready
-        return replace(facts, takes_only=record.takes_only, not_ready=not_ready, words=self.catalogue.words)
+        return replace(facts, not_ready=not_ready, words=self.catalogue.words)
 
     def on(self, listener: Listener) -> ProtocolContext:
         """Return the facts of one listener. Raises INVALID for options that cannot be used."""

@@ -60,9 +60,6 @@ class ServerRecord:
     binds_answers: bool = True
     """What user code answers otherwise than declared fails its request; else that is logged once for each output."""
 
-    takes_only: bool = False
-    """Requests to generate in another server's form may have the fields of that form alone."""
-
     says_keep_alive: bool = False
     """Each answer says whether its connection stays open."""
 

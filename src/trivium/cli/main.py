@@ -22,6 +22,8 @@ class Subcommand(NamedTuple):
 
 COMMANDS = {
     "serve": Subcommand("trivium.cli.serve", "Serve model folders and files over HTTP."),
+    "run": Subcommand("trivium.cli.run", "Serve a language model, and talk to it in this terminal."),
+    "chat": Subcommand("trivium.cli.chat", "Talk to a language model of a server that runs."),
     "check": Subcommand("trivium.cli.check", "Explain model folders and files without serving them."),
     "tritonserver": Subcommand(
         "trivium.servers.triton.command.command",

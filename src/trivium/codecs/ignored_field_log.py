@@ -20,6 +20,8 @@ class IgnoredFieldLog:
 
     def __init__(self) -> None:
         self._told: dict[str, set[str]] = {}
+        self.counts: dict[str, int] = {}
+        """How many fields of requests had no effect, by model."""
 
     def told(self, model: str, ignored: IgnoredFields) -> bytes:
         """Return the header line that names the fields of a request, and log those that are new; empty for none."""
@@ -27,6 +29,7 @@ class IgnoredFieldLog:
             return b""
         if model in self._told or len(self._told) < MOST_MODELS:
             self._log(model, ignored, self._told.setdefault(model, set()))
+            self.counts[model] = self.counts.get(model, 0) + len(ignored.found)
         return _HEADER % ", ".join(dict.fromkeys(map(_visible, ignored.found))).encode("ascii")
 
     def _log(self, model: str, ignored: IgnoredFields, told: set[str]) -> None:

@@ -35,6 +35,15 @@ def _top_k(fields: RequestFields, name: str) -> int | None:
     return None if found is None else max(found, 0)
 
 
+def _truncate(fields: RequestFields, name: str) -> int | None:
+    found = fields.integer(name, -1, MOST_TOKENS)
+    if found == 0:
+        raise fields.unfit(
+            name, 0, f"an integer from 1 to {MOST_TOKENS}, or -1 for as many as there is room for"
+        )
+    return found
+
+
 RULES: Mapping[str, Take] = {
     "samples": RequestFields.flag,
     "temperature": number(0, 100),
@@ -58,7 +67,7 @@ RULES: Mapping[str, Take] = {
     "best_of": integer(1, MOST_CHOICES),
     "shows_special": RequestFields.flag,
     "processor": RequestFields.text,
-    "truncate": integer(1, MOST_TOKENS),
+    "truncate": _truncate,
 }
 REPORTED: Mapping[str, tuple[object, ...]] = {
     **dict.fromkeys(("length_penalty", "diversity_penalty"), (1, 1.0, 0, 0.0)),
@@ -83,6 +92,12 @@ MEANINGFUL: RefusedFields = {
     "prompt_logprobs": ("Leave it out: there are no log probabilities of a prompt.", (0, False)),
     "bad_words": ("Use 'logit_bias' against single tokens.", ([],)),
     "allowed_token_ids": ("Use 'logit_bias'.", ([],)),
+    "truncation_side": ("Leave it out: the last tokens are those that are kept.", ("left",)),
+    "logprob_token_ids": ("Send 'logprobs' with as many alternatives as are needed.", ([],)),
+    "thinking_token_budget": ("Leave it out, or send 'max_tokens'.", (-1,)),
+    "repetition_detection": ("Send 'repetition_penalty'.", ()),
+    "structural_tag": (_FORM, ()),
+    "guided_whitespace_pattern": (_FORM, ()),
     "detokenize": ("Text is what is answered; leave it out.", (True,)),
     "logits_processors": ("Send 'logits_processor' with the name of one of the model's own.", ([],)),
     "chat_template": ("The model's own is used; put another one into its folder as chat_template.jinja.", ()),

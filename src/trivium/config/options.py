@@ -97,6 +97,11 @@ class MetricsConfig:
     first_part: bool = option(
         "--metrics-first-part", False, "Measure the time to the first of several answers."
     )
+    vllm: bool = option(
+        "--metrics-vllm",
+        False,
+        "Write what is counted of language models under vLLM's names as well, for its dashboards and autoscalers.",
+    )
     no_duration_metrics: bool = option(
         "--no-duration-metrics", False, "No sums of latencies among the metrics."
     )

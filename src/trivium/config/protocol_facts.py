@@ -29,6 +29,7 @@ def protocol_context(config: ServerConfig, name: str, version: str) -> ProtocolC
         has_duration_metrics=not config.metrics.no_duration_metrics,
         has_quantiles=bool(config.metrics.quantiles),
         has_first_part_metrics=config.metrics.first_part,
+        has_vllm_metrics=config.metrics.vllm,
         own=config.own,
         strict_requests=config.server.strict_requests,
     )

@@ -553,7 +553,7 @@ class Server:
         return loaded.described(whole)
 
     def _all_described(self, model: str, version: str) -> ModelDescriptions:
-        model = model or self._registry.serving("", version).spec.name
+        model = self._registry.own_name(model) or self._registry.serving("", version).spec.name
         self._registry.known(model, version)
         statuses = self._registry.listing(model, version).versions
         records = [self._registry.known(model, status.version) for status in statuses]

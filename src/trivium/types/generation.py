@@ -30,7 +30,7 @@ class Sampling(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     `stop` texts and `stop_ids` end a sequence; a stop text is left out of the answer unless it `keeps_stop`. Log
     probabilities are wanted with `logprobs` alternatives (0: of the chosen token alone). `best_of` sequences are made
     and the best `choices` answered. `processor`: the name of one of the model's logits processors.
-    `truncate`: tokens of the prompt that are kept, the last ones.
+    `truncate`: tokens of the prompt that are kept, the last ones; -1: as many as leave room for an answer.
     """
 
     samples: bool | None = None
@@ -70,7 +70,10 @@ class Generate(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A request to generate: exactly one of `prompts`, `messages`, `ids` and `embeds` is set.
 
     `messages` are those of a chat, for the model's template, which also gets `tools` and `template_arguments`. If it
-    `streams`, the answer is wanted in parts. `echoes`: the text of each prompt comes before what is generated.
+    `streams`, the answer is wanted in parts. `echoes`: the text of each prompt comes before what is generated; with
+    `scores_prompts` its tokens do as well, each with its log probability behind those before it. `tells_prompts`: the
+    first part has the ids of the prompts. `counts_parts`: each part has the usage so far. `adds_special`: whether the
+    tokenizer puts its own tokens around a text (None: around prompts, and not around what a template has made).
     """
 
     prompts: tuple[str, ...] | None = None
@@ -83,6 +86,10 @@ class Generate(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     tools: tuple[Mapping[str, object], ...] | None = None
     template_arguments: Mapping[str, object] = {}
     lease: Lease | None = None
+    scores_prompts: bool = False
+    tells_prompts: bool = False
+    counts_parts: bool = False
+    adds_special: bool | None = None
 
 
 class TokenText(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -124,10 +131,13 @@ class GenerationUsage(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class Generated(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """One part of an answer, or all of it; each sequence at most once. The last part has the `usage`."""
+    """One part of an answer, or all of it; each sequence at most once. The last part has the `usage`, and the first one
+    the ids of the `prompts`, where those are wanted.
+    """
 
     choices: tuple[GeneratedChoice, ...] = ()
     usage: GenerationUsage | None = None
+    prompts: tuple[tuple[int, ...], ...] = ()
 
 
 def joined(parts: Sequence[Generated]) -> Generated:
@@ -138,7 +148,8 @@ def joined(parts: Sequence[Generated]) -> Generated:
     for choice in chain.from_iterable(part.choices for part in parts):
         found.setdefault(choice.index, []).append(choice)
     usage = next((part.usage for part in reversed(parts) if part.usage is not None), None)
-    return Generated(tuple(_joined(index, of_one) for index, of_one in found.items()), usage)
+    prompts = next((part.prompts for part in parts if part.prompts), ())
+    return Generated(tuple(_joined(index, of_one) for index, of_one in found.items()), usage, prompts)
 
 
 def _joined(index: int, choices: Sequence[GeneratedChoice]) -> GeneratedChoice:

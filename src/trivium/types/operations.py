@@ -397,7 +397,8 @@ class VersionStatus(msgspec.Struct, frozen=True):
     """One row of a listing; `reason` of a failure or an unload, `source` what asked for it, if anything is known of
     that. Without `is_versioned` its version was filled in by a rule. `at_start`: the server was started with its model.
     `is_member`: a graph has brought it. `is_loaded`: it was loaded, whatever became of it since; `least`: instances
-    that it always has, or will have; `is_default`: it serves the requests that name no version.
+    that it always has, or will have; `is_default`: it serves the requests that name no version. Of one that is loaded
+    also the kinds of payload that it `takes`, and what its spec says of its `aliases` and `context`.
     """
 
     model: str
@@ -411,6 +412,9 @@ class VersionStatus(msgspec.Struct, frozen=True):
     is_loaded: bool = False
     least: int = 0
     is_default: bool = False
+    takes: frozenset[PayloadKind] = frozenset()
+    aliases: tuple[str, ...] = ()
+    context: int = 0
 
 
 class InstanceStatus(msgspec.Struct, frozen=True, gc=False):

@@ -46,11 +46,11 @@ class ProtocolContext:
     matches become parameters. A body that comes compressed may have `max_unpacked_bytes`, all that are held at a time
     `max_total_unpacked_bytes`. `own` has the options of the protocol's own, by their class, and `states` what is one
     for all listeners of a server, `words` what servers hand over to it. Requests to generate may have fields that the
-    protocol does not know, unless it `takes_only` its own; with `strict_requests` such a
-    field is refused. `epoch` says the time in seconds of the Unix epoch, `now`
-    that of a clock that only goes on. `restricted_apis` and `restricted_rpcs` are the operator's texts; the protocol
-    reads them. `metric` finds one that models make themselves. Of the last four three say which optional families of
-    metrics are shown, and `own_metrics` makes further ones in the words of the server that is stood in for.
+    protocol does not know; with `strict_requests` such a field is refused. `epoch` says
+    the time in seconds of the Unix epoch, `now` that of a clock that only goes on. `restricted_apis` and
+    `restricted_rpcs` are the operator's texts; the protocol reads them. `metric` finds one that models make themselves.
+    The four that begin with `has` say which optional families of metrics are shown, and `own_metrics` makes further
+    ones in the words of the server that is stood in for.
     """
 
     server_name: str = "trivium"
@@ -71,7 +71,6 @@ class ProtocolContext:
     own: ByType = field(default_factory=ByType)
     states: ByType = field(default_factory=ByType)
     words: ByType = field(default_factory=ByType)
-    takes_only: bool = False
     strict_requests: bool = False
     restricted_apis: str = ""
     restricted_rpcs: str = ""
@@ -79,6 +78,7 @@ class ProtocolContext:
     has_duration_metrics: bool = True
     has_quantiles: bool = False
     has_first_part_metrics: bool = False
+    has_vllm_metrics: bool = False
     epoch: Callable[[], float] = lambda: 0.0
     own_metrics: Callable[[MetricsReport], tuple[MetricFamily, ...]] = lambda report: ()
 

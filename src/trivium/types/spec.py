@@ -345,7 +345,9 @@ class ModelSpec:
     the same inputs may be answered again. `functions` are those of user code that may be called by name, `standing` the
     calls that each instance makes before it serves, from the start; of a graph those that its steps need of their
     models. `details` are what is known of the model beside its tensors, for people: its architecture, its memory. With
-    a `translator` clients may send what that takes, beside the model's own tensors. `origin` maps a field's name
+    a `translator` clients may send what that takes, beside the model's own tensors. Requests may call the model by one
+    of its `aliases`, too; `context` is how many tokens a prompt and its answer may have (0: not known, or no language
+    model). `origin` maps a field's name
     (`inputs[0].dims`, `batching.max_rows`) to where its value was found.
     """
 
@@ -379,6 +381,8 @@ class ModelSpec:
     shown_root: Path | None = None
     translator: TranslatorSpec | None = None
     details: Mapping[str, str] = field(default_factory=dict)
+    aliases: tuple[str, ...] = ()
+    context: int = 0
 
     @property
     def dynamic(self) -> Dynamic:
@@ -394,7 +398,7 @@ class ModelFacts:
     output has a first dimension of any size. `notes` are sentences for operators about what they wrote, `remarks` about
     what the file lets be known, for `trivium check`. `document` is the whole
     configuration as a handler completed it, a text in its dialect's own words; empty for all others. `details` are
-    those of a spec, each with the place or rule that it comes from.
+    those of a spec, each with the place or rule that it comes from; so is `context`.
     """
 
     inputs: tuple[TensorSpec, ...]
@@ -404,6 +408,7 @@ class ModelFacts:
     document: str = ""
     details: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
+    context: int = 0
 
 
 @dataclass(frozen=True, slots=True)

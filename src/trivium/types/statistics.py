@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from trivium.types.metrics import CacheUse, GpuUse, LoopUse, MachineUse, MetricFamily
+from trivium.types.metrics import Buckets, CacheUse, GpuUse, LoopUse, MachineUse, MetricFamily
 
 
 class Duration(msgspec.Struct, frozen=True, gc=False):
@@ -29,8 +29,9 @@ class BatchStatistics(msgspec.Struct, frozen=True, gc=False):
 class GenerationStatistics(msgspec.Struct, frozen=True, gc=False):
     """Counters of a version that generates, by tokens: read of prompts, generated, and generated for nobody. `steps` of
     its instances; times from a request's receipt to its `first_token`, by seconds in `first_token_buckets`, and
-    `between_tokens` of a request. `running`: requests in work; `share` of the `room` for keys and values, in
-    bytes; 0 where its engine does not tell.
+    `between_tokens` of a request, by seconds in `between_buckets`, in which each token counts as the mean of its
+    request. `running`: requests in work; `share` of the `room` for keys and values, in bytes (0 where its engine does
+    not tell). Requests that were answered by the tokens of their prompts and of their answers, and by why they ended.
     """
 
     prompt_tokens: int
@@ -43,6 +44,10 @@ class GenerationStatistics(msgspec.Struct, frozen=True, gc=False):
     running: int
     share: float
     room: int = 0
+    between_buckets: Buckets = ()
+    prompt_buckets: Buckets = ()
+    answer_buckets: Buckets = ()
+    finishes: Mapping[str, int] = {}
 
 
 class VersionStatistics(msgspec.Struct, frozen=True, gc=False):

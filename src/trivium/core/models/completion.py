@@ -64,7 +64,12 @@ class SpecCompletion:
         remarks = tuple(Finding(Severity.REMARK, file, None, "", remark) for remark in facts.remarks)
         details = {name: value for name, (value, _) in facts.details.items()}
         sources = {f"details[{name}]": Origin(source, "") for name, (_, source) in facts.details.items()}
-        spec = replace(spec, details={**details, **spec.details}, origin={**sources, **spec.origin})
+        spec = replace(
+            spec,
+            details={**details, **spec.details},
+            origin={**sources, **spec.origin},
+            context=facts.context or spec.context,
+        )
         return form.finish(replace(spec, reports=spec.reports + notices + remarks), facts)
 
     async def examined(self, found: Sequence[ModelEntry]) -> AsyncIterator[ModelSpec | InvalidModel]:

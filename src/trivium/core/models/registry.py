@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trivium.codecs.near_names import near
+from trivium.core.models.aliases import Aliases
 from trivium.core.models.served_model import ServedModel
 from trivium.core.request import Item
 from trivium.types import reasons
@@ -93,6 +94,7 @@ class Registry:
         self._models: dict[str, dict[str, Record]] = {}
         self._pinned: dict[str, str] = {}  # model -> the version that was chosen for requests without one
         self._latest: dict[str, ServedModel] = {}
+        self._aliases = Aliases()
         self.routes: dict[str, ServedModel | VersionTurns] = {}
         """Who takes a request that names no version, by model; read only."""
         self.at_start: frozenset[str] = frozenset()
@@ -165,6 +167,8 @@ class Registry:
         versions = self._models.get(name)
         if not name and (only := self._only()):
             return self.serving(only, version)
+        if versions is None and len(meant := self._aliases.meant(name)) == 1:
+            return self.serving(meant[0], version)
         if not name:
             raise ServeError(
                 Code.INVALID,
@@ -174,7 +178,9 @@ class Registry:
         if versions is None:
             raise ServeError(
                 Code.NOT_FOUND,
-                f"There is no model '{name}'. {self._near(name)}",
+                f"There is no model '{name}'. {self._near(name)}"
+                if not meant
+                else f"'{name}' is a name of several models: {', '.join(sorted(meant)[:20])}. Name one of them.",
                 info=ErrorInfo.of(reasons.UNKNOWN_MODEL, model=name),
             )
         record = versions.get(version) if version else self.records(name)[-1]
@@ -193,6 +199,11 @@ class Registry:
                 info=ErrorInfo.of(reasons.NOT_SERVING, model=name, version=version, state=record.state.value),
             )
         return record.loaded
+
+    def own_name(self, name: str) -> str:
+        """Return what a model calls itself that a request calls so; the same for what is no alias of just one."""
+        meant = () if name in self._models else self._aliases.meant(name)
+        return meant[0] if len(meant) == 1 else name
 
     def coming(self, name: str, version: str = "") -> Record | None:
         """Return the version that will serve a request once it is loaded; None where one serves it now, and where none
@@ -267,6 +278,9 @@ class Registry:
             record.loaded is not None,
             record.least,
             record.loaded is not None and record.loaded is self._latest.get(record.name),
+            frozenset() if record.loaded is None else record.loaded.takes,
+            () if record.loaded is None else record.loaded.spec.aliases,
+            0 if record.loaded is None else record.loaded.spec.context,
         )
 
     def _only(self) -> str:
@@ -284,10 +298,12 @@ class Registry:
         if not ready:
             self._latest.pop(name, None)
             self.routes.pop(name, None)
+            self._aliases.put(name, ())
             return
         latest = self._latest[name] = pinned[-1] if pinned else ready[-1]
         in_turns = len(ready) > 1 and not pinned and latest.spec.in_turns
         self.routes[name] = VersionTurns(ready) if in_turns else latest
+        self._aliases.put(name, latest.spec.aliases)
 
     def _near(self, name: str) -> str:
         if not self._models:

@@ -63,6 +63,7 @@ class ServedModel:
         context: ModelContext = PLAIN,
     ) -> None:
         self.spec = spec
+        self.takes = context.takes
         self._context = context
         self._tracing = context.tracing
         self._clock = clock
@@ -390,7 +391,7 @@ class ServedModel:
 
     def part(self, item: Item, part: Part) -> None:
         """Pass on a part that an instance pushed for one item."""
-        if self._tracing.is_on and type(part.payload) is Generated and part.payload.usage is not None:
+        if self._tracing.is_on and part.final and type(part.payload) is Generated:
             self._tracing.generated(item.item, part.payload.usage)
         if (item.is_held or self._streams.kept) and self._streams.takes(item):
             self._streams.keep(item, part)

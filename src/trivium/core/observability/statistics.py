@@ -18,7 +18,7 @@ from trivium.core.observability.generation import GenerationCounters
 from trivium.core.observability.quantiles import RecentValues
 from trivium.core.request import Item
 from trivium.types.errors import Code
-from trivium.types.generation import GenerationUsage
+from trivium.types.generation import Generated
 from trivium.types.metrics import Buckets, Measurements
 from trivium.types.running import Executed, ItemId, Stepped
 from trivium.types.spec import ModelSpec
@@ -278,9 +278,9 @@ class VersionCounters:
             times[0] += 1
             times[2] += step.ended - step.began
 
-    def generated(self, model: str, item: Item, usage: GenerationUsage) -> None:
-        """An item was answered with what was generated."""
-        self.begin_generation(model).ended(usage, item.enqueued_at)
+    def generated(self, model: str, item: Item, last: Generated) -> None:
+        """An item was answered with what was generated; `last` is the last part of it."""
+        self.begin_generation(model).ended(last, item.enqueued_at)
 
     def begin_generation(self, model: str) -> GenerationCounters:
         """Count tokens from now on: of a model that generates also before its first one."""

@@ -139,10 +139,10 @@ class Tracing:
                 live.ran(run)
                 live.end()
 
-    def generated(self, number: ItemId, usage: GenerationUsage) -> None:
-        """A request is about to be answered with the last of what was generated."""
+    def generated(self, number: ItemId, usage: GenerationUsage | None) -> None:
+        """A request is about to be answered with the last of what was generated, if it was not cancelled."""
         live = self._live.get(number)
-        if live is not None and usage.new_tokens:
+        if live is not None and usage is not None and usage.new_tokens:
             live.generated(usage)
 
     # -- called by a trace ---------------------------------------------------------------------------------

@@ -96,7 +96,7 @@ class ResponseDispatcher:
             elif self.answer(item, outcome, parameters):
                 self._counters.streamed(item, self._now())
                 if type(part.payload) is Generated and part.payload.usage is not None:
-                    self._counters.generated(self._name, item, part.payload.usage)
+                    self._counters.generated(self._name, item, part.payload)
         else:
             try:
                 outcome = self._door.written(item, outcome)

@@ -24,6 +24,10 @@ class _RequestText(msgspec.Struct, frozen=True, gc=False):
     echoes: bool = False
     tools: tuple[Mapping[str, object], ...] | None = None
     template_arguments: Mapping[str, object] = {}
+    scores_prompts: bool = False
+    tells_prompts: bool = False
+    counts_parts: bool = False
+    adds_special: bool | None = None
 
 
 _read_request = msgspec.json.Decoder(_RequestText).decode
@@ -55,6 +59,10 @@ def read_request(told: values.Generate) -> Generate:
         text.echoes,
         text.tools,
         text.template_arguments,
+        scores_prompts=text.scores_prompts,
+        tells_prompts=text.tells_prompts,
+        counts_parts=text.counts_parts,
+        adds_special=text.adds_special,
     )
 
 

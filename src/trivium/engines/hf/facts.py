@@ -21,7 +21,7 @@ def facts(spec: ModelSpec, is_gpu: bool) -> ModelFacts:
     told = describe(spec, is_gpu)
     warnings = (*unknown(spec.parameters), *told.texts.warnings)
     found = details(spec, told, is_gpu, _free(is_gpu))
-    return ModelFacts(inputs(told.width), OUTPUTS, False, warnings, details=found)
+    return ModelFacts(inputs(told.width), OUTPUTS, False, warnings, details=found, context=told.context)
 
 
 def _free(is_gpu: bool) -> int | None:

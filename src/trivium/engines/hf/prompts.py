@@ -79,9 +79,11 @@ class PromptTokenizer:
             text = self._template(generate)
             if generate.sampling.truncate is None:
                 self._judge_bytes(text, "messages")
-            return [PromptInput(self._encoded(text, False), text=text if generate.echoes else "")]
+            adds_special = bool(generate.adds_special)
+            return [PromptInput(self._encoded(text, adds_special), text=text if generate.echoes else "")]
+        adds_special = generate.adds_special is not False
         return [
-            PromptInput(self._encoded(text, True), text=text if generate.echoes else "")
+            PromptInput(self._encoded(text, adds_special), text=text if generate.echoes else "")
             for text in generate.prompts or ()
         ]
 
@@ -128,6 +130,8 @@ class PromptTokenizer:
 
     def _bounded(self, generate: Generate, prompt: PromptInput) -> PromptInput:
         most = generate.sampling.truncate
+        if most == -1:
+            most = max(1, self.limits.context - max(1, generate.sampling.max_tokens or 1))
         if most is not None and prompt.size > most:
             prompt = _last(prompt, most, self.limits.width)
         if prompt.size >= self.limits.context:
@@ -151,9 +155,11 @@ class _Job(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     messages: tuple[Mapping[str, object], ...] | None
     ids: tuple[tuple[int, ...], ...] | None
     truncate: int | None
+    max_tokens: int | None
     echoes: bool
     tools: tuple[Mapping[str, object], ...] | None
     template_arguments: Mapping[str, object]
+    adds_special: bool | None
 
 
 class _Told(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -183,10 +189,11 @@ class PromptWork:
             job.prompts,
             job.messages,
             job.ids,
-            sampling=Sampling(truncate=job.truncate),
+            sampling=Sampling(truncate=job.truncate, max_tokens=job.max_tokens),
             echoes=job.echoes,
             tools=job.tools,
             template_arguments=job.template_arguments,
+            adds_special=job.adds_special,
         )
         try:
             told = _Told(tuple((prompt.ids, prompt.text) for prompt in self._tokenizer.prompts(generate)))
@@ -204,9 +211,11 @@ def as_work(generate: Generate) -> bytes:
             generate.messages,
             generate.ids,
             generate.sampling.truncate,
+            generate.sampling.max_tokens,
             generate.echoes,
             generate.tools,
             generate.template_arguments,
+            generate.adds_special,
         )
     )
 

@@ -10,7 +10,6 @@ SERVER = ServerRecord(
     protocols=("v2", "openai", "djl", SCRAPED),
     original="djl",
     not_ready=424,
-    takes_only=True,
     own_metrics=own_metrics,
     sections={"djl": OwnSection(DjlConfig, "DJL's protocol")},
 )

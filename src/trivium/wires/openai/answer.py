@@ -7,7 +7,9 @@ An error before the first event has its own status, one behind it is an event, a
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from trivium.codecs.chat_answers import ChatChunks, ChatIdentity, Words, chat_completion, encode_json
+import msgspec
+
+from trivium.codecs.chat_answers import ChatChunks, ChatIdentity, Words, chat_completion
 from trivium.codecs.conversion import is_slow_to_write, negotiated
 from trivium.codecs.generation import generated_of, is_slow_to_tell
 from trivium.codecs.generation_errors import in_words_of, wire_names
@@ -16,11 +18,10 @@ from trivium.codecs.ignored_field_log import IgnoredFieldLog
 from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.generation import Finish, Generate, Generated, GenerationUsage, joined
 from trivium.types.ignored_fields import IgnoredFields
-from trivium.types.operations import Listing, ModelDescription, ResponsePart
+from trivium.types.operations import ResponsePart
 from trivium.types.payload import Raw, Tensors
-from trivium.types.state import VersionState
 from trivium.types.wire import NOTHING_YET, HttpAnswer, costly
-from trivium.wires.openai.completion_answers import CompletionChunks, completion
+from trivium.wires.openai.completion_answers import CompletionChunks, CompletionForm, completion
 from trivium.wires.openai.errors import error_object, refuse
 from trivium.wires.openai.request import (
     CHAT_SAMPLING,
@@ -46,6 +47,7 @@ _NAMES: Mapping[bool, Mapping[str, str]] = {
 }
 """What the route of chats, or of completions, calls the fields of a request to generate."""
 
+_PLAIN = OpenAiForm(False, False, False)
 _OURS = frozenset(
     {
         "connection",
@@ -119,11 +121,6 @@ class OpenAiEncoder:
             self._id += self._ignored.told(self._identity.model, found)
         self._document = {}
         self._form = form
-        if form.streams and self._is_chat:
-            self._chunks = ChatChunks(self._identity, WORDS, form.has_logprobs, form.tells_usage)
-        elif form.streams:
-            logprobs = form.alternatives if form.has_logprobs else None
-            self._chunks = CompletionChunks(self._identity, WORDS, logprobs, form.tells_usage)
         return generate
 
     def encode(self, part: ResponsePart) -> HttpAnswer:
@@ -145,7 +142,7 @@ class OpenAiEncoder:
         if not self._begun:
             return refuse(error, self._id)
         body = error_object(error)
-        if self._chunks is not None:
+        if self._form is not None and self._form.streams:
             body = b"data: %b\n\n" % body
         return HttpAnswer(200, b"", (body,), len(body))
 
@@ -155,11 +152,8 @@ class OpenAiEncoder:
             payload = Raw(()) if self._form is None else Generated()
         if isinstance(payload, Generated):
             payload = generated_of(payload)
-            return (
-                self._whole(payload, part.final)
-                if self._chunks is None
-                else self._events(payload, part.final)
-            )
+            form = self._form or _PLAIN
+            return self._events(payload, part, form) if form.streams else self._whole(payload, part, form)
         if isinstance(payload, Tensors):
             kind, buffers = negotiated(payload, self._accept, "", "application/json")
             fields = b"" if self._begun else b"%bContent-Type: %b\r\n" % (self._id, kind.encode())
@@ -172,12 +166,14 @@ class OpenAiEncoder:
             "its handler was written for.",
         )
 
-    def _events(self, part: Generated, final: bool) -> HttpAnswer:
+    def _events(self, told: Generated, part: ResponsePart, form: OpenAiForm) -> HttpAnswer:
+        final = part.final
         chunks = self._chunks
-        assert chunks is not None, "it streams"
-        documents = chunks.documents(part)
-        if final and chunks.tells_usage and part.usage is not None:
-            documents.append(chunks.usage(part.usage))
+        if chunks is None:
+            chunks = self._chunks = self._begin_chunks(part.model, form)
+        documents = chunks.documents(told)
+        if final and chunks.tells_usage and told.usage is not None:
+            documents.append(chunks.usage(told.usage))
         events = b"".join([b"data: %b\n\n" % document for document in documents])
         if final:
             events += _DONE
@@ -186,17 +182,27 @@ class OpenAiEncoder:
         fields = b"" if self._begun else self._id + EVENTS
         return HttpAnswer(200, fields, (events,) if events else (), len(events), final)
 
-    def _whole(self, part: Generated, final: bool) -> HttpAnswer:
-        self._held.append(part)
-        if not final:
-            return NOTHING_YET
-        form = self._form or OpenAiForm(False, False, False)
-        whole = joined(self._held)
+    def _begin_chunks(self, model: str, form: OpenAiForm) -> Chunks:
+        identity = self._named(model)
         if self._is_chat:
-            body = chat_completion(self._identity, WORDS, form.has_logprobs, whole)
+            return ChatChunks(identity, WORDS, form.has_logprobs, form.tells_usage, form.extras)
+        return CompletionChunks(identity, WORDS, form.tells_usage, _of_tokens(form))
+
+    def _named(self, model: str) -> ChatIdentity:
+        """Return whose answer it is: a request may have left out the model's name."""
+        if self._identity.model:
+            return self._identity
+        return msgspec.structs.replace(self._identity, model=model)
+
+    def _whole(self, told: Generated, part: ResponsePart, form: OpenAiForm) -> HttpAnswer:
+        self._held.append(told)
+        if not part.final:
+            return NOTHING_YET
+        whole, identity = joined(self._held), self._named(part.model)
+        if self._is_chat:
+            body = chat_completion(identity, WORDS, form.has_logprobs, whole, form.extras)
         else:
-            logprobs = form.alternatives if form.has_logprobs else None
-            body = completion(self._identity, WORDS, logprobs, whole)
+            body = completion(identity, WORDS, whole, _of_tokens(form))
         return HttpAnswer(200, self._id + JSON, (body,), len(body))
 
     def _raw(self, payload: Raw, final: bool) -> HttpAnswer:
@@ -213,38 +219,8 @@ class OpenAiEncoder:
         return HttpAnswer(status, self._id + _lines(payload), buffers, len(data), final, reason)
 
 
-class ModelsEncoder:
-    """Writes the list of the models that serve, or one of them."""
-
-    __slots__ = ("_created", "_id", "_model")
-
-    def __init__(self, request_id: str, created: int, model: str) -> None:
-        self._id = request_id_line(request_id)
-        self._created = created
-        self._model = model
-
-    def encode(self, part: ResponsePart) -> HttpAnswer:
-        """One whole answer."""
-        if part.error is not None:
-            return refuse(part.error, self._id)
-        try:
-            document = self._document(part)
-        except Exception as error:
-            return refuse(unwritable(error), self._id)
-        return HttpAnswer(200, self._id + JSON, (document,), len(document))
-
-    def _document(self, part: ResponsePart) -> bytes:
-        answer = part.answer
-        if isinstance(answer, Listing) and not self._model:
-            ready = {row.model for row in answer.versions if row.state is VersionState.READY}
-            return encode_json({"object": "list", "data": [self._entry(model) for model in sorted(ready)]})
-        if isinstance(answer, ModelDescription) and self._model:
-            return encode_json(self._entry(answer.spec.name))
-        raise ServeError(Code.INTERNAL, "The server did not say which models there are. Report it.")
-
-    def _entry(self, model: str) -> dict[str, object]:
-        shown = model.encode("utf-8", "backslashreplace").decode()
-        return {"id": shown, "object": "model", "created": self._created, "owned_by": _OWNER}
+def _of_tokens(form: OpenAiForm) -> CompletionForm:
+    return CompletionForm(form.alternatives if form.has_logprobs else None, form.extras, form.choices)
 
 
 def _lines(payload: Raw) -> bytes:

@@ -4,56 +4,86 @@ from collections.abc import Sequence
 
 import msgspec
 
-from trivium.codecs.chat_answers import LEAST, NULL, ChatIdentity, Words, encode_json, finish_text, usage_text
-from trivium.types.generation import Generated, GenerationUsage, TokenText
+from trivium.codecs.chat_answers import (
+    LEAST,
+    NO_EXTRAS,
+    NULL,
+    AnswerExtras,
+    ChatIdentity,
+    Words,
+    encode_json,
+    finish_text,
+    named_id,
+    usage_tail,
+    usage_text,
+)
+from trivium.types.generation import Generated, GeneratedChoice, GenerationUsage, TokenText
 
 _KIND = "text_completion"
+Prompts = Sequence[Sequence[int]]
+"""Ids of the tokens of each prompt."""
 
 
 class CompletionLogprobs(msgspec.Struct, frozen=True, gc=False):
-    """Lists tokens, the log probability of each, its alternatives, and where in the text of its choice it begins."""
+    """Lists tokens, the log probability of each, its alternatives, and where in the text of its choice it begins. The
+    first token of a prompt has none.
+    """
 
     tokens: list[str]
-    token_logprobs: list[float]
-    top_logprobs: list[dict[str, float]] | None
+    token_logprobs: list[float | None]
+    top_logprobs: list[dict[str, float] | None] | None
     text_offset: list[int]
+
+
+class CompletionForm(msgspec.Struct, frozen=True, gc=False):
+    """Says what an answer tells of its tokens: with `logprobs` alternatives of each one (None: no log probabilities),
+    and the extras; `choices` is how many there are of each prompt.
+    """
+
+    logprobs: int | None = None
+    extras: AnswerExtras = NO_EXTRAS
+    choices: int = 1
 
 
 class CompletionChunks:
     """Writes the chunks of one answer. Where `tells_usage` every chunk has that field, and one more is the last."""
 
-    __slots__ = ("_alternatives", "_has_logprobs", "_head", "_offsets", "_tail", "_words", "tells_usage")
+    __slots__ = ("_form", "_head", "_offsets", "_prompts", "_tail", "_words", "tells_usage")
 
-    def __init__(self, identity: ChatIdentity, words: Words, logprobs: int | None, tells_usage: bool) -> None:
+    def __init__(self, identity: ChatIdentity, words: Words, tells_usage: bool, form: CompletionForm) -> None:
         self._head = _head(identity)
         self._words = words
-        self._has_logprobs = logprobs is not None
-        self._alternatives = logprobs or 0
-        self._tail = b'}],"usage":null}' if tells_usage else b"}]}"
+        self._form = form
+        self._tail = usage_tail(tells_usage)
         self._offsets: dict[int, int] = {}
+        self._prompts: Prompts = ()
         self.tells_usage = tells_usage
 
     def documents(self, part: Generated) -> list[bytes]:
         """Return the chunks of a part, one for each sequence that goes on in it."""
         chunks: list[bytes] = []
+        form = self._form
+        extras = form.extras
+        if extras.counts_parts and part.usage is not None:
+            self._tail = usage_tail(True, part.usage)
+        self._prompts = part.prompts or self._prompts
         for choice in part.choices:
-            if not (choice.text or choice.finish is not None or (choice.tokens and self._has_logprobs)):
+            told = bool(choice.tokens and form.logprobs is not None) or bool(choice.ids and extras.tells_ids)
+            if not (choice.text or choice.finish is not None or told):
                 continue
-            logprobs = NULL
-            if self._has_logprobs:
-                offset = self._offsets.get(choice.index, 0)
-                self._offsets[choice.index] = offset + len(choice.text)
-                logprobs = encode_json(completion_logprobs(choice.tokens, self._alternatives, offset))
+            logprobs, finish = NULL, finish_text(choice, self._words)
+            is_first = choice.index not in self._offsets
+            offset = self._offsets.get(choice.index, 0)
+            self._offsets[choice.index] = offset + len(choice.text)
+            if form.logprobs is not None:
+                logprobs = encode_json(
+                    completion_logprobs(choice.tokens, form.logprobs, offset, extras.names_ids)
+                )
+            if extras.tells_ids:
+                finish += _ids(choice, form, self._prompts if is_first else ())
             chunks.append(
                 b'%b{"text":%b,"index":%d,"logprobs":%b,"finish_reason":%b%b'
-                % (
-                    self._head,
-                    encode_json(choice.text),
-                    choice.index,
-                    logprobs,
-                    finish_text(choice, self._words),
-                    self._tail,
-                )
+                % (self._head, encode_json(choice.text), choice.index, logprobs, finish, self._tail)
             )
         return chunks
 
@@ -62,15 +92,19 @@ class CompletionChunks:
         return b'%b],"usage":%b}' % (self._head, usage_text(usage))
 
 
-def completion(identity: ChatIdentity, words: Words, logprobs: int | None, whole: Generated) -> bytes:
-    """Return a whole answer; with `logprobs` alternatives of each token, None without any."""
+def completion(identity: ChatIdentity, words: Words, whole: Generated, form: CompletionForm) -> bytes:
+    """Return a whole answer."""
+    logprobs, names_ids = form.logprobs, form.extras.names_ids
     choices = [
-        b'{"text":%b,"index":%d,"logprobs":%b,"finish_reason":%b}'
+        b'{"text":%b,"index":%d,"logprobs":%b,"finish_reason":%b%b}'
         % (
             encode_json(choice.text),
             choice.index,
-            NULL if logprobs is None else encode_json(completion_logprobs(choice.tokens, logprobs, 0)),
+            NULL
+            if logprobs is None
+            else encode_json(completion_logprobs(choice.tokens, logprobs, 0, names_ids)),
             finish_text(choice, words),
+            _ids(choice, form, whole.prompts) if form.extras.tells_ids else b"",
         )
         for choice in sorted(whole.choices, key=lambda choice: choice.index)
     ]
@@ -78,29 +112,41 @@ def completion(identity: ChatIdentity, words: Words, logprobs: int | None, whole
     return b'%b%b],"usage":%b}' % (_head(identity), b",".join(choices), usage)
 
 
-def completion_logprobs(tokens: Sequence[TokenText], alternatives: int, offset: int) -> CompletionLogprobs:
-    """Return log probabilities of tokens in the form of completions; the chosen token is among its alternatives."""
-    tops: list[dict[str, float]] = []
+def completion_logprobs(
+    tokens: Sequence[TokenText], alternatives: int, offset: int, names_ids: bool = False
+) -> CompletionLogprobs:
+    """Return log probabilities of tokens in the form of completions; the chosen token is among its alternatives. With
+    `names_ids` tokens are called by their ids.
+    """
+    tops: list[dict[str, float] | None] = []
     found = CompletionLogprobs([], [], tops if alternatives else None, [])
     for token in tokens:
-        logprob = LEAST if token.logprob is None else max(token.logprob, LEAST)
-        name = token.name or token.text
-        found.tokens.append(name)
+        logprob = None if token.logprob is None else max(token.logprob, LEAST)
+        found.tokens.append(named_id(token.id) if names_ids else token.name or token.text)
         found.token_logprobs.append(logprob)
         found.text_offset.append(offset)
         offset += len(token.text)
         if alternatives:
-            tops.append(_top(token, name, logprob))
+            tops.append(None if logprob is None else _top(token, logprob, names_ids))
     return found
 
 
-def _top(token: TokenText, name: str, logprob: float) -> dict[str, float]:
+def _top(token: TokenText, logprob: float, names_ids: bool) -> dict[str, float]:
     """Return the alternatives by name; where a strange vocabulary writes two alike, the second by its number."""
-    found = {name: logprob}
+    found = {named_id(token.id) if names_ids else token.name or token.text: logprob}
     for number, other, p in token.alternatives:
-        if (number, other) != (token.id, name):
-            found[other if other not in found else f"token_id:{number}"] = max(p, LEAST)
+        if number != token.id:
+            name = named_id(number) if names_ids or other in found else other
+            found[name] = max(p, LEAST)
     return found
+
+
+def _ids(choice: GeneratedChoice, form: CompletionForm, prompts: Prompts) -> bytes:
+    """Return the fields of a choice that have the ids of its tokens, and of its prompt, if that is given."""
+    told = b',"token_ids":%b' % encode_json(choice.ids)
+    if not prompts:
+        return told
+    return b'%b,"prompt_token_ids":%b' % (told, encode_json(prompts[choice.index // form.choices]))
 
 
 def _head(identity: ChatIdentity) -> bytes:

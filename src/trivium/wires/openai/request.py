@@ -9,12 +9,14 @@ from typing import Any
 
 import msgspec
 
+from trivium.codecs.chat_answers import NO_EXTRAS, AnswerExtras
 from trivium.codecs.chat_messages import read_messages, template_arguments
 from trivium.codecs.generation import MOST_PROMPTS, checked_ids
 from trivium.codecs.request_fields import RequestFields, field_error
 from trivium.codecs.sampling_fields import (
     HIDES_SPECIAL,
     MOST_ALTERNATIVES,
+    MOST_TOKENS,
     REPORTED,
     RULES,
     RefusedFields,
@@ -70,6 +72,7 @@ _RULES = {
     "best_of": integer(1, 20),
     "logprobs": integer(0, 5),
 }
+_COMPLETION_RULES = {**_RULES, "max_tokens": integer(0, MOST_TOKENS)}
 
 IGNORED = frozenset(
     {
@@ -104,17 +107,28 @@ CHAT_REFUSED: RefusedFields = {
     "echo": ("Send the text to /v1/completions.", (False,)),
     "best_of": ("Send n and choose, or use /v1/completions.", (1,)),
 }
+TOKEN_FIELDS = ("return_token_ids", "return_tokens_as_token_ids", "add_special_tokens", "priority")
+"""Fields about tokens and turns that both requests take: extensions."""
+
 WITHOUT_EFFECT: Mapping[str, tuple[object, ...]] = {
-    **REPORTED,
+    **{name: values for name, values in REPORTED.items() if name not in TOKEN_FIELDS},
     **dict.fromkeys(IGNORED, ()),
     "store": (False,),
     "verbosity": ("medium",),
     "prompt_cache_options": (),
     "include_reasoning": (),
-    "return_token_ids": (False,),
-    "return_tokens_as_token_ids": (False,),
     "mm_processor_kwargs": (),
-    "add_special_tokens": (),
+    "media_io_kwargs": (),
+    "session_id": (),
+    "kv_transfer_params": (),
+    "ec_transfer_params": (),
+    "vllm_xargs": (),
+    "watermarking": (False,),
+    "return_prompt_text": (False,),
+    "return_token_offsets": (False,),
+    "return_mm_kwargs": (True,),
+    "routed_experts_prompt_start": (0,),
+    "stream_interval": (1,),
 }
 """Fields that are taken and reported, unless requests are to be judged strictly -> values that ask for nothing."""
 
@@ -122,6 +136,7 @@ COMPLETION_REFUSED: RefusedFields = {
     "suffix": ("Leave it out: no model here fills in the middle.", ("",)),
     "response_format": ("Say in the prompt which form you want.", ({"type": "text"},)),
     "messages": ("Send them to /v1/chat/completions.", ()),
+    "prompt_embeds": ("Send 'inputs_embeds' to /v2/models/MODEL/generate.", ()),
 }
 CHAT_FIELDS = (
     "model",
@@ -134,19 +149,22 @@ CHAT_FIELDS = (
     "reasoning_effort",
     "add_generation_prompt",
     "continue_final_message",
+    *TOKEN_FIELDS,
 )
-COMPLETION_FIELDS = ("model", "prompt", "stream", "stream_options", "echo")
+COMPLETION_FIELDS = ("model", "prompt", "stream", "stream_options", "echo", *TOKEN_FIELDS)
 
 
 class OpenAiForm(msgspec.Struct, frozen=True, gc=False):
     """Says how the answer to a request is written: as events or whole, with the usage as an event of its own, with log
-    probabilities, and how many alternatives of each token.
+    probabilities, how many alternatives of each token, what OpenAI's lacks, and the number of choices of each prompt.
     """
 
     streams: bool
     tells_usage: bool
     has_logprobs: bool
     alternatives: int = 0
+    extras: AnswerExtras = NO_EXTRAS
+    choices: int = 1
 
 
 def read_chat(
@@ -166,6 +184,7 @@ def read_chat(
             fields.take(tools)
         elif document.get(choice) == "auto" and not document.get(tools):
             fields.take(choice)
+    adds_special = fields.flag("add_special_tokens")
     judge_others(fields, CHAT_REFUSED, WITHOUT_EFFECT)
     said = read_sampling(fields, CHAT_SAMPLING, _RULES)
     if form.has_logprobs:
@@ -173,7 +192,16 @@ def read_chat(
     sampling = _sampling(said, fields, CHAT_SAMPLING, {})
     _end(fields, (*CHAT_FIELDS, *CHAT_SAMPLING, *CHAT_REFUSED))
     form = msgspec.structs.replace(form, alternatives=alternatives or 0)
-    generate = Generate(None, messages, sampling=sampling, streams=form.streams, template_arguments=arguments)
+    generate = Generate(
+        None,
+        messages,
+        sampling=sampling,
+        streams=form.streams,
+        template_arguments=arguments,
+        tells_prompts=form.extras.tells_ids,
+        counts_parts=form.extras.counts_parts,
+        adds_special=adds_special,
+    )
     return generate, form
 
 
@@ -187,21 +215,37 @@ def read_completion(
     form = _form(fields, has_logprobs)
     prompts, ids = _prompts(fields.take("prompt"))
     echoes = fields.flag("echo") or False
-    if echoes and has_logprobs:
-        raise fields.contradiction(
-            "echo", "there are no log probabilities of a prompt. Leave out one of the two."
-        )
+    adds_special = fields.flag("add_special_tokens")
     judge_others(fields, COMPLETION_REFUSED, WITHOUT_EFFECT)
-    said = read_sampling(fields, COMPLETION_SAMPLING, _RULES)
+    said = read_sampling(fields, COMPLETION_SAMPLING, _COMPLETION_RULES)
     sampling = _sampling(said, fields, COMPLETION_SAMPLING, {"max_tokens": COMPLETION_TOKENS})
     if form.streams and sampling.best_of is not None and sampling.best_of > sampling.choices:
         raise fields.contradiction(
             "best_of", "which is the best is known in the end, so it cannot be streamed."
         )
     _end(fields, (*COMPLETION_FIELDS, *COMPLETION_SAMPLING, *COMPLETION_REFUSED))
-    form = msgspec.structs.replace(form, alternatives=sampling.logprobs or 0)
-    generate = Generate(prompts, None, ids, sampling=sampling, streams=form.streams, echoes=echoes)
+    form = msgspec.structs.replace(form, alternatives=sampling.logprobs or 0, choices=sampling.choices)
+    generate = Generate(
+        prompts,
+        None,
+        ids,
+        sampling=sampling,
+        streams=form.streams,
+        echoes=echoes,
+        scores_prompts=echoes and has_logprobs,
+        tells_prompts=form.extras.tells_ids,
+        counts_parts=form.extras.counts_parts,
+        adds_special=adds_special,
+    )
     return generate, form
+
+
+def read_priority(document: Mapping[str, Any]) -> int:
+    """Return the level of a request: 1 before those that say nothing of it, 3 behind them, 0 where it says nothing.
+    INVALID for a priority that is no integer.
+    """
+    found = RequestFields(document).integer("priority", -(2**63), 2**63 - 1) or 0
+    return 0 if not found else 1 if found < 0 else 3
 
 
 def _form(fields: RequestFields, has_logprobs: bool) -> OpenAiForm:
@@ -210,10 +254,17 @@ def _form(fields: RequestFields, has_logprobs: bool) -> OpenAiForm:
         raise fields.contradiction("stream_options", "it needs 'stream' to be true. Send both, or neither.")
     options = RequestFields(fields.objects("stream_options"), "stream_options.", ignored=fields.ignored)
     tells_usage = options.flag("include_usage") or False
-    options.report({"include_obfuscation": (False,), "continuous_usage_stats": (False,)})
+    counts_parts = (options.flag("continuous_usage_stats") or False) and tells_usage
+    options.report({"include_obfuscation": (False,)})
     options.flag("include_obfuscation")
-    options.refuse_others(("include_usage", "include_obfuscation"))
-    return OpenAiForm(streams, tells_usage, has_logprobs)
+    options.refuse_others(("include_usage", "include_obfuscation", "continuous_usage_stats"))
+    fields.take("priority")
+    extras = AnswerExtras(
+        fields.flag("return_token_ids") or False,
+        fields.flag("return_tokens_as_token_ids") or False,
+        counts_parts,
+    )
+    return OpenAiForm(streams, tells_usage, has_logprobs, extras=extras)
 
 
 def _prompts(value: object) -> tuple[tuple[str, ...] | None, tuple[tuple[int, ...], ...] | None]:

@@ -19,6 +19,10 @@ class OpenAiVerb(StrEnum):
     COMPLETION = "completion"
     MODELS = "models"
     MODEL = "model"
+    TOKENIZE = "tokenize"
+    DETOKENIZE = "detokenize"
+    HEALTH = "health"
+    VERSION = "version"
 
 
 _INFER = AccessScope.INFER
@@ -27,10 +31,17 @@ ROWS: Sequence[HttpRoute] = (
     HttpRoute("POST", "/v1/completions", OpenAiVerb.COMPLETION, _INFER, takes_body=True),
     HttpRoute("GET", "/v1/models", OpenAiVerb.MODELS, _INFER),
     HttpRoute("GET", "/v1/models/{model}", OpenAiVerb.MODEL, _INFER),
+    HttpRoute("POST", "/tokenize", OpenAiVerb.TOKENIZE, _INFER, takes_body=True),
+    HttpRoute("POST", "/detokenize", OpenAiVerb.DETOKENIZE, _INFER, takes_body=True),
+    HttpRoute("GET", "/health", OpenAiVerb.HEALTH, AccessScope.OPEN),
+    HttpRoute("GET", "/version", OpenAiVerb.VERSION, AccessScope.OPEN),
 )
 """All that this protocol answers."""
 
-_ROUTES = "/v1/chat/completions, /v1/completions, /v1/models and /v1/models/MODEL"
+_ROUTES = (
+    "/v1/chat/completions, /v1/completions, /v1/models, /v1/models/MODEL, /tokenize, /detokenize, /health and "
+    "/version"
+)
 
 
 def _advice(head: Head, allow: str) -> str:

@@ -1,8 +1,8 @@
 """Metrics of models that generate text, by tokens: Trivium's own families, in seconds and tokens."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from trivium.codecs.exposition import ExposedMetric
+from trivium.codecs.exposition import ExposedMetric, written
 from trivium.types.statistics import GenerationStatistics
 from trivium.wires.prometheus.triton import TritonMetric
 
@@ -64,3 +64,15 @@ def tokens(rows: Sequence[TritonMetric]) -> Iterator[ExposedMetric]:
         first.add_histogram(row.text, counts.first_token.ns / 1e9, counts.first_token_buckets)
         between.add_summary(row.text, counts.between_tokens.count, counts.between_tokens.ns / 1e9, ())
     yield from (waiting, first, between)
+
+
+def ignored_fields(counts: Mapping[str, int]) -> Iterator[ExposedMetric]:
+    """Yield how many fields of requests had no effect, by the model that a request named; nothing where none had."""
+    if not counts:
+        return
+    ignored = ExposedMetric(
+        "trivium_ignored_fields_total", "counter", "Fields of requests to generate that had no effect"
+    )
+    for model, count in sorted(counts.items()):
+        ignored.add(written({"model": model}), count)
+    yield ignored

@@ -13,6 +13,7 @@ from trivium.codecs.error_table import OWN_ROWS, ErrorRow, ErrorTable, allow_lin
 from trivium.codecs.error_texts import wire_text
 from trivium.codecs.exposition import CONTENT_TYPE, ExposedMetric, custom, sample_names, text
 from trivium.codecs.header_text import JSON
+from trivium.codecs.ignored_field_log import IgnoredFieldLog
 from trivium.codecs.path_segments import quoted
 from trivium.codecs.routes import HttpRoute, RouteTree, endpoints, prefixes, with_slash
 from trivium.types.access import AccessScope, Endpoint
@@ -24,7 +25,7 @@ from trivium.types.operations import CollectMetrics, Operation, ResponsePart
 from trivium.types.protocol_context import ProtocolContext
 from trivium.types.statistics import MetricsReport
 from trivium.types.wire import Body, Head, HttpAnswer, Target
-from trivium.wires.prometheus import generation, own, triton
+from trivium.wires.prometheus import generation, own, triton, vllm
 
 _ROWS = tuple(with_slash([HttpRoute("GET", "/metrics", "metrics", AccessScope.OBSERVE)]))
 ROUTES: Mapping[Role, Sequence[str]] = {Role.METRICS: prefixes(_ROWS)}
@@ -44,12 +45,16 @@ _TEXT = f"Content-Type: {CONTENT_TYPE}\r\n".encode()
 
 @dataclass(frozen=True, slots=True)
 class MetricsOptions:
-    """Optional families of metrics, each present or not, and those that are made by `own`."""
+    """Optional families of metrics, each present or not, and those that are made by `own`. `ignored` counts, by model,
+    fields of requests that had no effect.
+    """
 
     durations: bool = True
     summaries: bool = False
     first_parts: bool = False
+    vllm: bool = False
     own: Callable[[MetricsReport], tuple[MetricFamily, ...]] = lambda report: ()
+    ignored: Callable[[], Mapping[str, int]] = dict
 
 
 class PrometheusHttp:
@@ -81,7 +86,9 @@ def make(context: ProtocolContext) -> WireProtocol:
         context.has_duration_metrics,
         context.has_quantiles,
         context.has_first_part_metrics,
+        context.has_vllm_metrics,
         context.own_metrics,
+        lambda: context.states.of(IgnoredFieldLog).counts,
     )
     return PrometheusHttp(which)
 
@@ -107,7 +114,8 @@ def families(report: MetricsReport, which: MetricsOptions) -> Iterator[ExposedMe
     rows = triton.rows_of(report)
     report = msgspec.structs.replace(report, custom=(*which.own(report), *report.custom))
     ours = [*own.counters(rows), *own.gauges(rows), *own.histograms(rows)]
-    ours += [*generation.tokens(rows), *own.loops(report)]
+    ours += [*generation.tokens(rows), *generation.ignored_fields(which.ignored()), *own.loops(report)]
+    ours += vllm.families(rows) if which.vllm else []
     histograms = [triton.first_parts(rows)] if which.first_parts else []
     quantiles = list(triton.summaries(rows)) if which.summaries else []
     kinds: list[tuple[str, Iterable[ExposedMetric]]] = [

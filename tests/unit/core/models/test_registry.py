@@ -18,6 +18,7 @@ class Loaded:
 
     spec = make_spec()
     groups = ()
+    takes = frozenset()
 
     def obstacle(self):
         return ""
@@ -156,3 +157,34 @@ def test_states_move_by_the_table_only(now, to):
         with pytest.raises(AssertionError, match=f"from {now.value} to {to.value}"):
             record.move(to)
         assert (record.state, record.reason) == (now, "before")
+
+
+def aliased(made, name, *aliases):
+    loaded = put(made, name, "1")
+    loaded.spec = replace(loaded.spec, name=name, aliases=aliases)
+    made.publish(made.record(name, "1"), loaded)
+    return loaded
+
+
+def test_a_model_is_found_by_another_name_that_is_its_alone():
+    made = Registry()
+    first, second = aliased(made, "a", "lmi", "both"), aliased(made, "b", "both", "a")
+    assert made.serving("lmi") is made.serving("lmi", "1") is first
+    assert made.serving("a") is first, "a model's own name goes before an alias"
+    assert (made.own_name("lmi"), made.own_name("a"), made.own_name("x")) == ("a", "a", "x")
+    assert refusal(made, "lmi", "2")[0] is Code.NOT_FOUND
+    code, said = refusal(made, "both")
+    assert (code, said) == (Code.NOT_FOUND, "'both' is a name of several models: a, b. Name one of them.")
+    made.withdraw(made.record("b", "1"))
+    assert made.serving("both") is first
+    made.publish(made.record("b", "1"), second)
+    made.withdraw(made.record("a", "1"))
+    assert made.serving("both") is second
+    assert refusal(made, "lmi")[0] is Code.NOT_FOUND
+
+
+def test_a_listing_says_what_a_model_takes_and_how_it_is_called():
+    made = Registry()
+    aliased(made, "a", "lmi")
+    (row,) = made.listing().versions
+    assert (row.aliases, row.takes, row.context) == (("lmi",), frozenset(), 0)

@@ -1,8 +1,10 @@
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.harness.virtual_models import make_spec
 
 from trivium.codecs.request_fields import MOST_BYTES
 from trivium.codecs.sampling_fields import MEANINGFUL
@@ -18,8 +20,19 @@ from trivium.types.generation import (
     Sampling,
     TokenText,
 )
-from trivium.types.operations import Describe, List, Listing, ResponsePart, VersionStatus
-from trivium.types.payload import Raw, RawPart
+from trivium.types.operations import (
+    Describe,
+    DescribeAll,
+    List,
+    Listing,
+    ModelDescription,
+    ModelDescriptions,
+    Readiness,
+    Ready,
+    ResponsePart,
+    VersionStatus,
+)
+from trivium.types.payload import PayloadKind, Raw, RawPart
 from trivium.types.state import VersionState
 from trivium.types.wire import NOTHING_YET, Body, Head
 from trivium.wires.openai import request
@@ -37,8 +50,8 @@ def head(path=CHAT, method="POST", query="", **headers):
     return Head(method, path, query, fields)
 
 
-def ask(path, document, protocol=PROTOCOL, method="POST", **headers):
-    request_head = head(path, method, **headers)
+def ask(path, document, protocol=PROTOCOL, method="POST", query="", **headers):
+    request_head = head(path, method, query, **headers)
     body = document if isinstance(document, bytes) else json.dumps(document).encode()
     return protocol.decode(request_head, protocol.head(request_head), Body(body))
 
@@ -124,6 +137,24 @@ def test_chats(fields, sampling):
             Generate(("hi",), sampling=Sampling(samples=True, max_tokens=40, min_tokens=40), streams=True),
         ),
         ({"suffix": ""}, Generate(("hi",), sampling=Sampling(samples=True, max_tokens=16))),
+        (
+            {"echo": True, "logprobs": 1, "max_tokens": 0},
+            Generate(
+                ("hi",),
+                sampling=Sampling(samples=True, max_tokens=0, logprobs=1),
+                echoes=True,
+                scores_prompts=True,
+            ),
+        ),
+        (
+            {"return_token_ids": True, "add_special_tokens": False, "truncate_prompt_tokens": -1},
+            Generate(
+                ("hi",),
+                sampling=Sampling(samples=True, max_tokens=16, truncate=-1),
+                tells_prompts=True,
+                adds_special=False,
+            ),
+        ),
     ],
 )
 def test_completions(fields, expected):
@@ -171,7 +202,10 @@ def test_completions(fields, expected):
         (completion, {"prompt": ["a"] * 2049}, "prompt"),
         (completion, {"logprobs": 6}, "logprobs"),
         (completion, {"logprobs": True}, "logprobs"),
-        (completion, {"echo": True, "logprobs": 1}, "echo"),
+        (completion, {"truncate_prompt_tokens": 0}, "truncate_prompt_tokens"),
+        (completion, {"prompt_embeds": "x"}, "prompt_embeds"),
+        (chat, {"return_token_ids": 1}, "return_token_ids"),
+        (completion, {"priority": "high"}, "priority"),
         (completion, {"n": 3, "best_of": 2}, "best_of"),
         (completion, {"best_of": 2, "stream": True}, "best_of"),
         (completion, {"suffix": "x"}, "suffix"),
@@ -202,8 +236,6 @@ def test_a_body_goes_to_a_model_that_generates_nothing_as_it_came():
         (b"{", {}, Code.INVALID),
         (b"[]", {}, Code.INVALID),
         (b'{"model": 5}', {}, Code.INVALID),
-        (b"{}", {}, Code.NOT_FOUND),
-        (b'{"model": ""}', {}, Code.NOT_FOUND),
         (b"{}", {"content_encoding": "gzip"}, Code.UNSUPPORTED_MEDIA),
         (b'{"model":"m","x":"' + b"a" * MOST_BYTES + b'"}', {}, Code.TOO_LARGE),
         (b'{"model":"m","prompt":[' + b"1," * 2**19 + b"1]}", {}, Code.TOO_LARGE),
@@ -219,9 +251,15 @@ def test_many_ids_are_read_elsewhere():
     assert not PROTOCOL.is_costly(head(), bytes(100))
 
 
-def test_the_only_model_may_be_left_out_where_that_is_allowed():
-    operation, _ = ask(CHAT, {}, OpenAiHttp(lambda: "7", takes_only=True))
+@pytest.mark.parametrize("streams", [False, True])
+def test_the_only_model_may_be_left_out_and_the_answer_names_it(streams):
+    operation, encoder = ask(CHAT, {"messages": MESSAGES, "stream": streams})
     assert operation.model == ""
+    operation.as_generate(operation.payload, {})
+    part = Generated((GeneratedChoice(0, "a", (6,), finish=Finish.EOS),))
+    answer = encoder.encode(ResponsePart(part, model="tiny"))
+    text = events(answer)[0] if streams else body(answer)
+    assert json.loads(text)["model"] == "tiny"
 
 
 @pytest.mark.parametrize(
@@ -383,23 +421,162 @@ def test_the_error_object():
     assert json.loads(body(PROTOCOL.refuse(unknown)))["error"]["code"] == "model_not_found"
 
 
+def row(model, version, state=VersionState.READY, takes=PayloadKind.GENERATE, **facts):
+    return VersionStatus(model, version, state, is_default=True, takes=frozenset({takes}), **facts)
+
+
+ROWS = (
+    row("b", "1", aliases=("lmi", "both", "a"), context=64),
+    row("a", "1", takes=PayloadKind.RAW),
+    row("a", "2", takes=PayloadKind.RAW),
+    row("c", "1", VersionState.FAILED, aliases=("c2",)),
+    row("onnx", "1", takes=PayloadKind.TENSORS, aliases=("both",)),
+)
+
+
 def test_models():
     operation, encoder = ask("/v1/models", b"", method="GET")
     assert operation == List(ready=True)
-    rows = (
-        VersionStatus("b", "1", VersionState.READY),
-        VersionStatus("a", "1", VersionState.READY),
-        VersionStatus("a", "2", VersionState.READY),
-        VersionStatus("c", "1", VersionState.FAILED),
-    )
-    document = json.loads(body(encoder.encode(ResponsePart(answer=Listing(rows)))))
+    document = json.loads(body(encoder.encode(ResponsePart(answer=Listing(ROWS)))))
     assert document["object"] == "list"
-    assert document["data"] == [
-        {"id": name, "object": "model", "created": 5, "owned_by": "trivium"} for name in ("a", "b")
-    ]
+    plain = {"object": "model", "created": 5, "owned_by": "trivium"}
+    served = {**plain, "root": "b", "parent": None, "max_model_len": 64}
+    expected = [{"id": "a", **plain}, {"id": "b", **served}, {"id": "lmi", **served}]
+    assert document["data"] == expected
+    _, encoder = ask("/v1/models", b"", method="GET", query="all=true")
+    document = json.loads(body(encoder.encode(ResponsePart(answer=Listing(ROWS)))))
+    assert document["data"] == [*expected, {"id": "onnx", **plain}]
     operation, encoder = ask("/v1/models/a%20b", b"", method="GET")
     assert operation == Describe("a b")
     assert encoder.encode(ResponsePart(error=ServeError(Code.NOT_FOUND, "none"))).status == 404
+
+
+# -- tokens, and the server --------------------------------------------------------------------------------
+
+
+def about_tokens(path, **fields):
+    operation, encoder = ask(path, {"model": "m", **fields})
+    assert operation == DescribeAll("m", asked=operation.asked)
+    return operation.asked.as_generate(operation.asked.payload, {}), encoder
+
+
+def described(said, context=64):
+    spec = replace(make_spec(), context=context)
+    return ResponsePart(answer=ModelDescriptions((), (ModelDescription(spec, ("1",)),), said=said))
+
+
+def test_the_tokens_of_a_text_are_told():
+    generate, encoder = about_tokens("/tokenize", prompt="hi", add_special_tokens=False)
+    sampling = Sampling(max_tokens=0, shows_special=True)
+    assert generate == Generate(("hi",), sampling=sampling, tells_prompts=True, adds_special=False)
+    answer = encoder.encode(described(Generated(prompts=((1, 2, 3),))))
+    assert json.loads(body(answer)) == {
+        "count": 3,
+        "max_model_len": 64,
+        "tokens": [1, 2, 3],
+        "token_strs": None,
+    }
+    generate, _ = about_tokens("/tokenize", messages=MESSAGES, add_generation_prompt=False)
+    assert (generate.messages, generate.template_arguments) == (
+        tuple(MESSAGES),
+        {"add_generation_prompt": False},
+    )
+
+
+def test_the_text_of_tokens_is_told():
+    generate, encoder = about_tokens("/detokenize", tokens=[1, 2])
+    assert (generate.ids, generate.echoes, generate.sampling.max_tokens) == (((1, 2),), True, 0)
+    answer = encoder.encode(described(Generated((GeneratedChoice(0, "hi", finish=Finish.LENGTH),))))
+    assert json.loads(body(answer)) == {"prompt": "hi"}
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "field"),
+    [
+        ("/tokenize", {}, "messages"),
+        ("/tokenize", {"prompt": 5}, "prompt"),
+        ("/tokenize", {"prompt": "a", "return_token_strs": True}, "return_token_strs"),
+        ("/tokenize", {"prompt": "a", "x": 1}, "x"),
+        ("/detokenize", {}, "tokens"),
+        ("/detokenize", {"tokens": ["a"]}, "tokens"),
+        ("/detokenize", {"tokens": []}, "tokens"),
+    ],
+)
+def test_a_wrong_field_about_tokens_is_named(path, fields, field):
+    assert refusal(lambda: about_tokens(path, **fields)).metadata["field"] == field
+
+
+def test_what_has_no_tokens_says_so_and_a_handler_answers_for_itself():
+    _, encoder = about_tokens("/tokenize", prompt="hi")
+    answer = encoder.encode(ResponsePart(error=ServeError(Code.NOT_FOUND, "none")))
+    assert answer.status == 404
+    _, encoder = about_tokens("/tokenize", prompt="hi")
+    answer = encoder.encode(described(Raw((RawPart(b"{}", "text/x"),), status=201)))
+    assert (answer.status, body(answer)) == (201, b"{}")
+    assert b"Content-Type: text/x" in answer.fields
+
+
+def test_health_and_version():
+    operation, encoder = ask("/health", b"", method="GET")
+    assert operation == Ready()
+    assert encoder.encode(ResponsePart(answer=Readiness(True))).status == 200
+    assert encoder.encode(ResponsePart(answer=Readiness(False, "m is loading"))).status == 503
+    protocol = OpenAiHttp(lambda: "7", version="1.2")
+    _, encoder = ask("/version", b"", protocol, method="GET")
+    assert json.loads(body(encoder.encode(ResponsePart()))) == {"version": "1.2"}
+
+
+# -- extensions of answers ---------------------------------------------------------------------------------
+
+TOLD = Generated(
+    (
+        GeneratedChoice(1, "b", (7,), (TokenText(7, "b", -1.0, ((8, "c", -2.0),)),), Finish.EOS),
+        GeneratedChoice(0, "a", (6,), (TokenText(6, "a", None),), Finish.EOS),
+    ),
+    GenerationUsage(2, 2),
+    ((1, 2),),
+)
+
+
+def test_ids_are_told_where_they_are_asked_for():
+    _, encoder = completion(n=2, return_token_ids=True, logprobs=1, return_tokens_as_token_ids=True)
+    document = json.loads(body(encoder.encode(ResponsePart(TOLD))))
+    first, second = document["choices"]
+    assert (first["token_ids"], second["token_ids"]) == ([6], [7])
+    assert first["prompt_token_ids"] == second["prompt_token_ids"] == [1, 2]
+    assert first["logprobs"]["token_logprobs"] == first["logprobs"]["top_logprobs"] == [None]
+    assert second["logprobs"]["tokens"] == ["token_id:7"]
+    assert second["logprobs"]["top_logprobs"] == [{"token_id:7": -1.0, "token_id:8": -2.0}]
+    _, encoder = chat(n=2, return_token_ids=True)
+    document = json.loads(body(encoder.encode(ResponsePart(TOLD))))
+    assert document["prompt_token_ids"] == [1, 2]
+    assert [choice["token_ids"] for choice in document["choices"]] == [[6], [7]]
+
+
+@pytest.mark.parametrize("call", [chat, completion])
+def test_a_stream_tells_ids_and_counts_as_it_goes(call):
+    options = {"include_usage": True, "continuous_usage_stats": True}
+    generate, encoder = call(stream=True, stream_options=options, return_token_ids=True)
+    assert generate.counts_parts
+    assert generate.tells_prompts
+    one = Generated((GeneratedChoice(0, "a", (6,)),), GenerationUsage(2, 1), ((1, 2),))
+    two = Generated((GeneratedChoice(0, "", (7,)),), GenerationUsage(2, 2))
+    end = Generated((GeneratedChoice(0, "b", (8,), (), Finish.EOS),), GenerationUsage(2, 3))
+    parts = [ResponsePart(part, final=part is end) for part in (one, two, end)]
+    chunks = [json.loads(event) for event in events(*map(encoder.encode, parts))[:-1]]
+    assert [chunk["usage"]["completion_tokens"] for chunk in chunks if chunk["choices"]] == (
+        [1, 1, 2, 3] if call is chat else [1, 2, 3]
+    )
+    choices = [chunk["choices"][0] for chunk in chunks if chunk["choices"]]
+    assert [choice["token_ids"] for choice in choices if "token_ids" in choice] == [[6], [7], [8]]
+    holders = chunks if call is chat else choices
+    assert [one["prompt_token_ids"] for one in holders if "prompt_token_ids" in one] == [[1, 2]]
+
+
+@pytest.mark.parametrize(("priority", "level"), [(0, 0), (-5, 1), (7, 3)])
+def test_a_priority_is_a_level(priority, level):
+    operation, _ = ask(COMPLETION, {"model": "m", "prompt": "hi", "priority": priority})
+    assert operation.priority == level
 
 
 # -- the manual --------------------------------------------------------------------------------------------
@@ -414,7 +591,7 @@ def documented(title):
 
 
 def test_every_field_is_in_the_table_of_the_manual():
-    extensions = {"logits_processor", *request.EXTENSIONS}
+    extensions = {"logits_processor", *request.EXTENSIONS, *request.TOKEN_FIELDS}
     assert documented("Fields without effect") == set(request.WITHOUT_EFFECT)
     assert documented("Refused in either") == set(MEANINGFUL)
     assert documented("Extensions") == extensions

@@ -355,3 +355,63 @@ def test_tokens_are_counted_of_versions_that_generate_alone():
         "trivium_between_tokens_seconds_count": 38,
         "trivium_between_tokens_seconds_sum": 1,
     }
+
+
+def scraped(report, **which):
+    answer = ReportEncoder(MetricsOptions(**which)).encode(ResponsePart(answer=report))
+    text = b"".join(answer.buffers).decode()
+    return {family.name: family for family in text_string_to_metric_families(text)}
+
+
+GENERATION = GenerationStatistics(
+    30,
+    40,
+    2,
+    Duration(20, SECOND),
+    Duration(2, SECOND // 2),
+    ((0.1, 1), (INF, 1)),
+    Duration(38, SECOND),
+    4,
+    0.25,
+    2**20,
+    ((0.05, 38), (INF, 0)),
+    ((16.0, 2), (INF, 0)),
+    ((32.0, 2), (INF, 0)),
+    {"eos": 1, "stop": 1, "length": 3},
+)
+
+
+def test_the_names_of_vllm_are_there_where_they_are_asked_for():
+    generating = VersionMetrics(structs.replace(COUNTS, generation=GENERATION))
+    other = VersionMetrics(structs.replace(COUNTS, version="2", generation=GENERATION))
+    report = MetricsReport((generating, other, CACHING))
+    assert not [name for name in scraped(report) if name.startswith("vllm")]
+    assert not [name for name in scraped(REPORT, vllm=True) if name.startswith("vllm")]
+    found = scraped(report, vllm=True)
+    samples = {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for name, family in found.items()
+        if name.startswith("vllm")
+        for sample in family.samples
+    }
+    labels = (("engine", "0"), ("model_name", COUNTS.model))
+    assert samples["vllm:num_requests_running", *labels] == 4
+    assert samples["vllm:num_requests_waiting", *labels] == COUNTS.queued_items
+    assert samples["vllm:kv_cache_usage_perc", *labels] == 0.25
+    assert samples["vllm:generation_tokens_total", *labels] == 40
+    assert samples["vllm:time_to_first_token_seconds_bucket", labels[0], ("le", "0.1"), labels[1]] == 1
+    assert samples["vllm:inter_token_latency_seconds_count", *labels] == 38
+    assert samples["vllm:request_prompt_tokens_sum", *labels] == 30
+    reasons = {key[2][1]: value for key, value in samples.items() if key[0] == "vllm:request_success_total"}
+    assert reasons == {"stop": 2, "length": 3, "abort": 0, "error": 0}
+    assert samples["vllm:num_requests_running", ("engine", "1"), ("model_name", COUNTS.model)] == 4
+    manual = (Path(__file__).parents[4] / "docs" / "metrics.md").read_text()
+    for name in filter(lambda one: one.startswith("vllm"), found):
+        kind = found[name].type
+        assert f"`{name}_total`" in manual if kind == "counter" else f"`{name}`" in manual
+
+
+def test_fields_without_effect_are_counted_by_model():
+    assert "trivium_ignored_fields" not in scraped(REPORT)
+    (sample,) = scraped(REPORT, ignored=lambda: {"m": 3})["trivium_ignored_fields"].samples
+    assert (sample.name, sample.labels, sample.value) == ("trivium_ignored_fields_total", {"model": "m"}, 3)

@@ -110,7 +110,7 @@ ABOUT_THE_READING = {
         "reports",
         "shown_root",
     ),
-    *("standing", "translator"),
+    *("standing", "translator", "aliases", "context"),
 }
 
 
