@@ -37,7 +37,7 @@ class ChosenToken:
 
 class SequenceAnswer:
     """One per sequence. `room` is the number of tokens that it may have; the text begins with the `echo`, and continues
-    that of the tokens `before` it.
+    that of the tokens `before` it. If it is `scored`, the tokens of its prompt come before its own.
     """
 
     def __init__(
@@ -47,6 +47,7 @@ class SequenceAnswer:
         room: int,
         echo: str = "",
         before: Sequence[int] = (),
+        scored: bool = False,
     ) -> None:
         self._reading = reading
         self._sampling = sampling
@@ -62,9 +63,15 @@ class SequenceAnswer:
         self._ids: list[int] = []
         self._tokens: list[TokenText] = []
         self._is_told = False
+        self.lacks_prompt = scored
         self.count = 0
         self.logprob = 0.0
-        self.finish: Finish | None = Finish.LENGTH if room == 0 else None
+        self.finish: Finish | None = Finish.LENGTH if room == 0 and not scored else None
+
+    @property
+    def has_room(self) -> bool:
+        """Return whether it may have a token of its own at all."""
+        return self._room > 0
 
     @property
     def score(self) -> float:
@@ -89,11 +96,18 @@ class SequenceAnswer:
         if out:
             self._texts.append(out)
         if self._sampling.logprobs is not None:
-            self._tokens.append(self._told(token, text))
+            self._tokens.append(_told(self._reading, token, text))
+
+    def begin(self, prompt: Sequence[TokenText]) -> None:
+        """Put the tokens of the prompt in front. Sets `finish` where no others were asked for."""
+        self.lacks_prompt = False
+        self._tokens += prompt
+        if self._room == 0:
+            self.finish = Finish.LENGTH
 
     def part(self, index: int) -> GeneratedChoice | None:
         """Return what has come since the last part; None for nothing."""
-        if self._is_told or not (self._texts or self._ids or self.finish):
+        if self._is_told or not (self._texts or self._ids or self._tokens or self.finish):
             return None
         self._is_told = self.finish is not None
         part = GeneratedChoice(
@@ -115,8 +129,15 @@ class SequenceAnswer:
         text = "" if hides else self._detokenizer.push(token)
         return (text if finish is None else text + self._detokenizer.end()), finish
 
-    def _told(self, token: ChosenToken, text: str) -> TokenText:
-        name = self._reading.name
-        others = tuple((other, name(other), logprob) for other, logprob in token.alternatives)
-        is_special = token.id in self._reading.special
-        return TokenText(token.id, text, token.logprob, others, is_special, name(token.id))
+
+def prompt_texts(reading: TokenReading, tokens: Sequence[ChosenToken]) -> list[TokenText]:
+    """Return the tokens of a prompt with the text that each of them completes."""
+    detokenizer = Detokenizer(reading.decode_all, ())
+    return [_told(reading, token, detokenizer.push(token.id)) for token in tokens]
+
+
+def _told(reading: TokenReading, token: ChosenToken, text: str) -> TokenText:
+    others = tuple((other, reading.name(other), logprob) for other, logprob in token.alternatives)
+    return TokenText(
+        token.id, text, token.logprob, others, token.id in reading.special, reading.name(token.id)
+    )

@@ -12,7 +12,14 @@ from typing import Any
 import msgspec
 
 from trivium.codecs.text_bounds import byte_size
-from trivium.engines.hf.requests import GenerationLimits, beyond_bytes, beyond_context, field_fault, refusal
+from trivium.engines.hf.requests import (
+    GenerationLimits,
+    beyond_bytes,
+    beyond_context,
+    field_fault,
+    only_reads,
+    refusal,
+)
 from trivium.engines.hf.token_length_policy import TokenLength
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
@@ -47,7 +54,7 @@ class PromptTokenizer:
 
     def judge(self, generate: Generate) -> None:
         """Raise INVALID for a text with more bytes than the context can hold, whatever its tokens are."""
-        if generate.sampling.truncate is None:
+        if generate.sampling.truncate is None and not only_reads(generate):
             for text in generate.prompts or ():
                 self._judge_bytes(text, "prompt")
 
@@ -77,21 +84,19 @@ class PromptTokenizer:
             return [PromptInput(ids, text=self._echo(generate, ids)) for ids in generate.ids]
         if generate.messages is not None:
             text = self._template(generate)
-            if generate.sampling.truncate is None:
+            if generate.sampling.truncate is None and not only_reads(generate):
                 self._judge_bytes(text, "messages")
             adds_special = bool(generate.adds_special)
-            return [PromptInput(self._encoded(text, adds_special), text=text if generate.echoes else "")]
+            return [self._encoded(generate, text, adds_special)]
         adds_special = generate.adds_special is not False
-        return [
-            PromptInput(self._encoded(text, adds_special), text=text if generate.echoes else "")
-            for text in generate.prompts or ()
-        ]
+        return [self._encoded(generate, text, adds_special) for text in generate.prompts or ()]
 
     def _echo(self, generate: Generate, ids: Sequence[int]) -> str:
         if not generate.echoes:
             return ""
+        hides = not generate.sampling.shows_special
         return str(
-            self._tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+            self._tokenizer.decode(list(ids), skip_special_tokens=hides, clean_up_tokenization_spaces=False)
         )
 
     def _template(self, generate: Generate) -> str:
@@ -113,11 +118,12 @@ class PromptTokenizer:
         messages = [_plain(message) for message in generate.messages or ()]
         return str(self._tokenizer.apply_chat_template(messages, tools=tools, tokenize=False, **arguments))
 
-    def _encoded(self, text: str, adds_special: bool) -> tuple[int, ...]:
+    def _encoded(self, generate: Generate, text: str, adds_special: bool) -> PromptInput:
         ids = self._tokenizer(text, add_special_tokens=adds_special)["input_ids"]
-        if not ids and self._tokenizer.bos_token_id is not None:
+        is_computed = not only_reads(generate)
+        if not ids and is_computed and self._tokenizer.bos_token_id is not None:
             ids = [self._tokenizer.bos_token_id]
-        if not ids:
+        if not ids and is_computed:
             raise refusal(self.limits.model, "prompt", "a text of one token at least", "empty")
         vocabulary = self.limits.vocabulary
         if beyond := next((token for token in ids if token >= vocabulary), None):
@@ -126,7 +132,7 @@ class PromptTokenizer:
                 f"Model '{self.limits.model}': its tokenizer made token {beyond} of the prompt, and the model knows "
                 f"{vocabulary}. Put the tokenizer into its folder that belongs to it.",
             )
-        return tuple(ids)
+        return PromptInput(tuple(ids), text=text if generate.echoes else "")
 
     def _bounded(self, generate: Generate, prompt: PromptInput) -> PromptInput:
         most = generate.sampling.truncate
@@ -134,7 +140,7 @@ class PromptTokenizer:
             most = max(1, self.limits.context - max(1, generate.sampling.max_tokens or 1))
         if most is not None and prompt.size > most:
             prompt = _last(prompt, most, self.limits.width)
-        if prompt.size >= self.limits.context:
+        if prompt.size >= self.limits.context and not only_reads(generate):
             raise beyond_context(self.limits, input_field(generate), prompt.size)
         return prompt
 
@@ -160,6 +166,8 @@ class _Job(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     tools: tuple[Mapping[str, object], ...] | None
     template_arguments: Mapping[str, object]
     adds_special: bool | None
+    scores_prompts: bool
+    shows_special: bool
 
 
 class _Told(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -189,11 +197,14 @@ class PromptWork:
             job.prompts,
             job.messages,
             job.ids,
-            sampling=Sampling(truncate=job.truncate, max_tokens=job.max_tokens),
+            sampling=Sampling(
+                truncate=job.truncate, max_tokens=job.max_tokens, shows_special=job.shows_special
+            ),
             echoes=job.echoes,
             tools=job.tools,
             template_arguments=job.template_arguments,
             adds_special=job.adds_special,
+            scores_prompts=job.scores_prompts,
         )
         try:
             told = _Told(tuple((prompt.ids, prompt.text) for prompt in self._tokenizer.prompts(generate)))
@@ -216,6 +227,8 @@ def as_work(generate: Generate) -> bytes:
             generate.tools,
             generate.template_arguments,
             generate.adds_special,
+            generate.scores_prompts,
+            generate.sampling.shows_special,
         )
     )
 

@@ -53,6 +53,11 @@ def sequences_per_prompt(sampling: Sampling) -> int:
     return max(sampling.choices, sampling.best_of or 0)
 
 
+def only_reads(generate: Generate) -> bool:
+    """Return whether nothing is computed for a request: its tokens, or its text, are all that is asked for."""
+    return generate.sampling.max_tokens == 0 and not generate.scores_prompts
+
+
 def judge(generate: Generate, limits: GenerationLimits) -> None:
     """Raise INVALID for a request that cannot be served, and name its field."""
     given = [name for name in ("prompts", "messages", "ids", "embeds") if getattr(generate, name) is not None]
@@ -114,7 +119,7 @@ def judge_memory(generate: Generate, field: str, prompt: int, limits: Generation
     with those of its answer, whoever else gave way.
     """
     held, asked = limits.budget, generate.sampling.max_tokens
-    if held is None or held.tokens >= limits.context:
+    if held is None or held.tokens >= limits.context or only_reads(generate):
         return
     least = 0 if asked == 0 else 1
     new = least if asked is None else min(asked, limits.context - prompt)
@@ -150,7 +155,7 @@ def _judge_input(generate: Generate, limits: GenerationLimits) -> None:
         if not generate.ids or not all(generate.ids):
             raise refusal(model, "input_ids", "one token at least in every prompt", "empty")
         for ids in generate.ids:
-            if len(ids) >= limits.context and generate.sampling.truncate is None:
+            if len(ids) >= limits.context and generate.sampling.truncate is None and not only_reads(generate):
                 raise beyond_context(limits, "input_ids", len(ids))
             for token in (min(ids), max(ids)):
                 _judge_token(limits, "input_ids", token)
@@ -168,7 +173,7 @@ def _judge_embeds(generate: Generate, limits: GenerationLimits) -> None:
     if embeds.tokens < 1 or memoryview(embeds.data).nbytes != embeds.tokens * embeds.width * 4:
         found = f"{embeds.tokens} rows in {memoryview(embeds.data).nbytes} bytes"
         raise refusal(limits.model, "inputs_embeds", "one row at least, of float32", found)
-    if generate.echoes:
+    if generate.echoes or generate.scores_prompts:
         raise refusal(limits.model, "echo", "a prompt that has a text", "set for embeddings")
 
 
@@ -188,7 +193,7 @@ _BOUNDS: tuple[tuple[str, float, float, str], ...] = (
     ("logprobs", 0, MOST_ALTERNATIVES, f"a whole number from 0 to {MOST_ALTERNATIVES}"),
     ("choices", 1, MOST_CHOICES, f"a whole number from 1 to {MOST_CHOICES}"),
     ("best_of", 1, MOST_CHOICES, f"a whole number from 1 to {MOST_CHOICES}"),
-    ("truncate", 1, 2**31, "a whole number from 1"),
+    ("truncate", -1, 2**31, "a whole number from 1, or -1 for as many as leave room for an answer"),
     ("seed", -(2**63), 2**64, "a whole number of 64 bits"),
 )
 _POSITIVE = (("top_p", 1.0), ("typical_p", 1.0), ("repetition_penalty", 1e6))
@@ -203,6 +208,8 @@ def _judge_numbers(sampling: Sampling, model: str) -> None:
         share = getattr(sampling, name)
         if share is not None and not 0 < share <= top:
             raise refusal(model, name, "a number above 0" + (" and up to 1" if top == 1.0 else ""), share)
+    if sampling.truncate == 0:
+        raise refusal(model, "truncate", "a whole number from 1, or -1", 0)
     if sampling.samples and sampling.temperature == 0:
         raise refusal(model, "temperature", "a number above 0 where tokens are to be drawn", "0")
     fewest, limit = sampling.min_tokens or 0, sampling.max_tokens

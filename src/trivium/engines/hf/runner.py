@@ -32,6 +32,9 @@ from trivium.types.interfaces import StepOutlet, StepReport
 from trivium.types.operations import Infer
 from trivium.types.running import ItemId
 
+MOST_SCORES = 2**24
+"""Numbers of the logits that one step computes to score prompts."""
+
 SHORT = 0.003
 """Seconds that a step waits for a text to become tokens, where a slot is free for it."""
 
@@ -231,15 +234,32 @@ class RollingRunner:
     def _compute(self, decided: StepPlan) -> StepReport:
         sequences = {one.key: one for request in self._requests.values() for one in request.running}
         reads = [(sequences[key], 1) for key in decided.rows]
-        pieces = [(sequences[one.key], min(one.count, sequences[one.key].left)) for one in decided.pieces]
+        pieces = [(one, min(count, one.left)) for one, count in self._pieces(decided, sequences)]
         reads += [piece for piece in pieces if piece[1] == 1] + [piece for piece in pieces if piece[1] > 1]
         rows, prompt_tokens = self._count(reads)
-        logits, ended = self._forward.run(reads)
+        logits, ended, told = self._forward.run(reads)
+        for one in told:
+            self._sampler.score(one)
         for sequence, _ in reads:
             self._slots.wrote(sequence.place, sequence.done)
         if ended:
             self._choose(logits, ended)
-        return self._report(rows, prompt_tokens, len(ended))
+        return self._report(rows, prompt_tokens, sum(one.answer.has_room for one in ended))
+
+    def _pieces(
+        self, decided: StepPlan, sequences: Mapping[int, SequenceState]
+    ) -> list[tuple[SequenceState, int]]:
+        """Return how many inputs are read of each prompt: fewer of those that are scored, since each of their tokens has
+        logits, which are as many numbers as the vocabulary has tokens.
+        """
+        found = [(sequences[one.key], one.count) for one in decided.pieces]
+        scored = sum(not sequence.prompt.is_scored for sequence, _ in found)
+        if not scored:
+            return found
+        most = max(1, MOST_SCORES // (self._limits.vocabulary * scored))
+        return [
+            (sequence, count if sequence.prompt.is_scored else min(count, most)) for sequence, count in found
+        ]
 
     def _count(self, reads: list[tuple[SequenceState, int]]) -> tuple[int, int]:
         """Count what is computed: tokens of sequences, and tokens of prompts that nobody had read yet."""
@@ -280,9 +300,12 @@ class RollingRunner:
                 self._outlet.offer(request.item, request.parts())
 
     def _take(self, sequence: SequenceState, token: ChosenToken) -> ServeError | None:
-        sequence.new.append(token.id)
         try:
-            sequence.answer.take(token)
+            if sequence.answer.lacks_prompt:
+                sequence.answer.begin(sequence.request.scored(sequence.prompt, self._reading))
+            if sequence.answer.finish is None:
+                sequence.new.append(token.id)
+                sequence.answer.take(token)
         except BaseException as error:  # a panic of Rust is no Exception
             return ServeError(
                 Code.MODEL_FAILED,

@@ -17,6 +17,7 @@ from torch.nn.functional import pad
 from trivium.engines.hf.answers import ChosenToken
 from trivium.engines.hf.call_guard import CallGuard
 from trivium.engines.hf.draws import draw
+from trivium.engines.hf.forward import PromptLogits
 from trivium.engines.hf.processors import LogitsCall
 from trivium.engines.hf.requests import is_greedy
 from trivium.engines.hf.token_counts import TokenCounts, uses_counts
@@ -90,6 +91,21 @@ class TokenSampler:
         if controls.counted:
             self._counts.add(controls.slots, picks[controls.counted].tolist())
         return Choices(self._told(raw, picks, controls, sequences), failed)
+
+    def score(self, told: PromptLogits) -> None:
+        """Append the scores of a prompt's tokens that the logits tell, with as many alternatives as are wanted."""
+        prompt, count = told.prompt, len(told.logits)
+        assert prompt.scores is not None, "it is to be scored"
+        ids = torch.tensor(prompt.ids[told.begin + 1 : told.begin + 1 + count], device=self._device)
+        logprobs = torch.log_softmax(told.logits.float(), -1)
+        chosen = logprobs.gather(1, ids[:, None])[:, 0].tolist()
+        best, at = logprobs.topk(min(prompt.alternatives, logprobs.shape[1]), -1)
+        prompt.scores += [
+            ChosenToken(id, logprob, list(zip(others, values, strict=True)))
+            for id, logprob, others, values in zip(
+                ids.tolist(), chosen, at.tolist(), best.tolist(), strict=True
+            )
+        ]
 
     def _changed(
         self, raw: torch.Tensor, sequences: Sequence[SampledSequence], controls: "_Controls"

@@ -10,30 +10,53 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+import msgspec
 import torch
 
-from trivium.engines.hf.answers import SequenceAnswer, TokenReading
+from trivium.engines.hf.answers import ChosenToken, SequenceAnswer, TokenReading, prompt_texts
 from trivium.engines.hf.memory import BLOCK
 from trivium.engines.hf.prompts import PromptInput
 from trivium.engines.hf.requests import GenerationLimits, room_for, sequences_per_prompt
-from trivium.types.generation import Generate, Generated, GeneratedChoice, GenerationUsage, Sampling
+from trivium.types.generation import (
+    Generate,
+    Generated,
+    GeneratedChoice,
+    GenerationUsage,
+    Sampling,
+    TokenText,
+)
 from trivium.types.running import ItemId
 
 
 class Prompt:
-    """A prompt whose inputs are computed; `read` of them have been counted."""
+    """A prompt whose inputs are computed; `read` of them have been counted. If it is to be scored, its `scores` are
+    those of its tokens so far, each with so many alternatives: the first one has none, and they grow in order.
+    """
 
-    def __init__(self, told: PromptInput) -> None:
+    def __init__(self, told: PromptInput, alternatives: int | None = None) -> None:
         self.ids = told.ids
         self.size = told.size
         self.text = told.text
         self.read = 0
+        self.scores: list[ChosenToken] | None = None if alternatives is None else [ChosenToken(told.ids[0])]
+        self.alternatives = alternatives or 0
+        self.texts: Sequence[TokenText] = ()
         self.embeds: torch.Tensor | None = None
         if told.embeds is not None:
             data = bytearray(told.embeds.data)
             self.embeds = torch.frombuffer(data, dtype=torch.float32).reshape(
                 told.embeds.tokens, told.embeds.width
             )
+
+    def unscored(self, done: int, count: int) -> tuple[int, int]:
+        """Return which of the next inputs, from the first up to the last one but one, tell a score that lacks."""
+        scored = 0 if self.scores is None else len(self.scores)
+        return max(done, scored - 1), min(done + count, self.size - 1)
+
+    @property
+    def is_scored(self) -> bool:
+        """Return whether all of its tokens have their scores, or none is to have one."""
+        return self.scores is None or len(self.scores) == self.size
 
 
 class SequenceState:
@@ -116,6 +139,7 @@ class GenerationRequest:
         self.running: list[SequenceState] = []
         self.own: int | None = None
         self._kept: _Kept | None = None
+        self._is_told = False
         self.first_at = 0.0
         self.last_at = 0.0
 
@@ -127,13 +151,15 @@ class GenerationRequest:
         reading: TokenReading,
     ) -> None:
         """Take the prompts, and have the sequences wait."""
-        self.prompts = [Prompt(told) for told in prompts]
+        is_scored = self.generate.scores_prompts
+        alternatives = (self.sampling.logprobs or 0) if is_scored else None
+        self.prompts = [Prompt(told, alternatives) for told in prompts]
         self.number = next(keys)
         for index in range(len(self.prompts) * self.per_prompt):
             prompt = self.prompts[index // self.per_prompt]
             room = room_for(prompt.size, self.sampling.max_tokens, limits)
             sequence = SequenceState(self, next(keys), index, prompt, room)
-            sequence.answer = SequenceAnswer(self.sampling, reading, room, prompt.text, prompt.ids)
+            sequence.answer = SequenceAnswer(self.sampling, reading, room, prompt.text, prompt.ids, is_scored)
             self.all.append(sequence)
         self.waiting.extend(sequence for sequence in self.all if sequence.answer.finish is None)
 
@@ -230,21 +256,38 @@ class GenerationRequest:
         self.own = self.running[0].place if self.running else None
         return slot
 
+    def scored(self, prompt: Prompt, reading: TokenReading) -> Sequence[TokenText]:
+        """Return the tokens of a prompt that has been scored, as an answer has them; made once."""
+        if not prompt.texts:
+            prompt.texts = prompt_texts(reading, prompt.scores or ())
+        return prompt.texts
+
     def parts(self) -> Generated:
         """Return what has come of all sequences since the last time."""
         made = (sequence.answer.part(sequence.number) for sequence in self.all)
-        return Generated(tuple(part for part in made if part is not None))
+        usage = self._usage() if self.generate.counts_parts else None
+        return Generated(tuple(part for part in made if part is not None), usage, self._told())
+
+    def _told(self) -> tuple[tuple[int, ...], ...]:
+        """Return the ids of its prompts, if they are wanted, the first time."""
+        if self._is_told or not self.generate.tells_prompts:
+            return ()
+        self._is_told = True
+        return tuple(tuple(prompt.ids) for prompt in self.prompts)
+
+    def _usage(self) -> GenerationUsage:
+        return GenerationUsage(self.prompt_tokens, self.new_tokens, self.first_at, self.last_at)
 
     def whole(self) -> tuple[Generated, int]:
         """Return the end of the answer, and how many tokens are nobody's: those of sequences that are not the best."""
-        usage = GenerationUsage(self.prompt_tokens, self.new_tokens, self.first_at, self.last_at)
+        usage = self._usage()
         if self.per_prompt == self.sampling.choices:
-            return Generated(self.parts().choices, usage), 0
+            return msgspec.structs.replace(self.parts(), usage=usage), 0
         groups = (self.all[i : i + self.per_prompt] for i in range(0, len(self.all), self.per_prompt))
         best = [sorted(group, key=_score, reverse=True)[: self.sampling.choices] for group in groups]
         chosen = list(chain.from_iterable(best))
         wasted = self.new_tokens - sum(len(one.new) for one in chosen)
-        return Generated(_numbered(chosen), usage), wasted
+        return Generated(_numbered(chosen), usage, self._told()), wasted
 
 
 def _score(sequence: SequenceState) -> float:
