@@ -197,7 +197,7 @@ def taken() -> int:
 def served(folder, count):
     """Serve mixed requests, some of which leave; the bytes held at most and at the end, beyond those of a warm-up."""
     chance = random.Random(7)
-    budget = kv_bytes(folder, 4096)
+    budget = kv_bytes(folder, 3072)
     with Steps(folder, slots=16, kv_bytes=budget) as steps:
         steps.answers([drawn(number) for number in range(16)])
         warm = most = taken()
@@ -220,7 +220,7 @@ def served(folder, count):
             steps.runner.abort(one)
         steps.run()
         assert all(report.share <= 1 for report in steps.reports)
-        assert max(report.share for report in steps.reports) > 0.9, "the budget was used up"
+        assert max(report.share for report in steps.reports) > 0.7, "the budget is made use of"
         return budget, most - warm, taken() - warm
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from tests.harness.language_models import text, write
-from tests.harness.server_process import ServerProcess, serve_handlers, until
+from tests.harness.server_process import ServerProcess, serve, serve_handlers, until
 
 SLOTS, CHUNK = 4, 32
 NARROW = 256 * 512
@@ -238,7 +238,7 @@ def narrow(tmp_path: Path) -> Iterator[ServerProcess]:
     """The model with memory for 256 tokens, and slots for far more."""
     write(tmp_path / "store" / "tiny", "llama")
     settings = f"hf.slots=8,hf.prefill_chunk={CHUNK},hf.threads=1,hf.kv_bytes={NARROW}"
-    with serve_handlers(tmp_path / "log", tmp_path / "store", "--engine-parameters", settings) as serving:
+    with serve(tmp_path / "log", tmp_path / "store", "--engine-parameters", settings) as serving:
         until(serving.is_ready, serving.said)
         yield serving
 

@@ -30,7 +30,7 @@ class MemoryEstimate:
 
 @dataclass(frozen=True, slots=True)
 class KeyValueBudget:
-    """What keys and values of all sequences may take: so many blocks, of so many bytes each."""
+    """Bounds the keys and values of all sequences: so many blocks, of so many bytes each."""
 
     blocks: int
     block_bytes: int
@@ -48,7 +48,7 @@ class KeyValueBudget:
 
 @dataclass(frozen=True, slots=True)
 class KeyValueDemand:
-    """What a model is to hold: `slots` sequences of at most `context` tokens, within `asked` bytes if that is said."""
+    """Says what a model is to hold: `slots` sequences of at most `context` tokens, in `asked` bytes if that is set."""
 
     slots: int
     context: int

@@ -81,7 +81,7 @@ class BlockPool:
         self._free = list(range(self._count))[::-1]
 
     def _grow(self, slot: int, size: int) -> None:
-        """Give a slot the blocks that it lacks for its first tokens."""
+        """Give a slot blocks until it has enough for its first tokens."""
         has = self._of.setdefault(slot, [])
         lacks = blocks_of(size) - len(has)
         if lacks <= 0:

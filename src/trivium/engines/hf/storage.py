@@ -1,4 +1,4 @@
-"""Where keys and values of past tokens lie: the form of every storage, and the one on a processor.
+"""Stores the keys and values of past tokens: the form of every storage, and the one on a processor.
 
 On a processor each slot has addresses for its whole context, and slots lie side by side, so that the running ones are
 read without a copy. Addresses cost nothing: the system gives a page when it is first written, and takes it back when
@@ -115,7 +115,7 @@ class _MappedTensor:
         self.tensor = flat.as_strided((slots, heads, context, width), (heads * per_head, per_head, width, 1))
 
     def release(self, slot: int, used: int) -> None:
-        """Give the pages of one slot back, of which so many tokens were written."""
+        """Give the pages of a slot back that has so many tokens."""
         if not _CLEARS:
             with torch.inference_mode():
                 self.tensor[slot, :, :used] = 0
