@@ -25,7 +25,7 @@ _KINDS = ("ForCausalLM", "LMHeadModel")
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """A model's files. `gguf` is the name of the one file, or empty; then `config` is what config.json says. The
-    weights are `numbers`, most of them `stored` as the data type of that name: F32, F16, BF16.
+    `weights` are files of safetensors with `numbers`, most of them `stored` as the data type of that name: F32, F16, BF16.
     """
 
     folder: Path
@@ -33,6 +33,7 @@ class Checkpoint:
     config: Mapping[str, object] = field(default_factory=dict)
     numbers: int = 0
     stored: str = ""
+    weights: tuple[Path, ...] = ()
 
 
 def checkpoint(spec: ModelSpec, code: FolderCode) -> Checkpoint:
@@ -50,7 +51,7 @@ def checkpoint(spec: ModelSpec, code: FolderCode) -> Checkpoint:
     for file in files:
         kinds.update(_counts(spec, file))
     stored = max(kinds, key=lambda kind: kinds[kind], default="")
-    return Checkpoint(folder, config=config, numbers=kinds.total(), stored=stored)
+    return Checkpoint(folder, config=config, numbers=kinds.total(), stored=stored, weights=tuple(files))
 
 
 def unfit(spec: ModelSpec, text: str, code: Code = Code.LOAD_FAILED) -> ServeError:

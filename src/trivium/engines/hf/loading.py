@@ -17,9 +17,10 @@ import transformers
 from trivium.codecs.vanishing_tokens import vanishing_token
 from trivium.engines.hf.answers import TokenReading
 from trivium.engines.hf.attention import StepAttention
-from trivium.engines.hf.description import DescribedModel
+from trivium.engines.hf.description import DescribedModel, read_config
 from trivium.engines.hf.detokenizer import Decode
 from trivium.engines.hf.folder import unfit
+from trivium.engines.hf.gguf_model import GgufModel, open_gguf
 from trivium.engines.hf.memory import fitting_slots, shortage
 from trivium.engines.hf.plan import StepSettings
 from trivium.engines.hf.prompt_work import TokenizerSource, prompt_work
@@ -29,6 +30,7 @@ from trivium.engines.hf.self_test import self_test
 from trivium.engines.hf.texts import PromptReader
 from trivium.engines.hf.token_length_policy import UNKNOWN, TokenLength, token_length
 from trivium.engines.hf.token_names import TokenNames
+from trivium.engines.hf.weights import open_weights
 from trivium.machine.helper_process import WorkOpener
 from trivium.machine.memory import FreeMemory
 from trivium.types.errors import Code, ServeError, named, said_by
@@ -36,7 +38,6 @@ from trivium.types.spec import Device, ModelSpec
 
 log = logging.getLogger(__name__)
 
-_TYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 _LETTERS = ("a", "▁a", "Ġa", "e", "▁the", "1")
 _OTHERS = "Serve it with vLLM, or with a handler in Python that calls generate."
 
@@ -73,8 +74,9 @@ def load(spec: ModelSpec, told: DescribedModel, device: torch.device, free: int 
     if told.chosen.threads is not None:
         torch.set_num_threads(told.chosen.threads)
     source = TokenizerSource(str(told.files.folder), told.files.gguf, told.chosen.trust_remote_code)
-    tokenizer = _tokenizer(spec, source)
-    model = _model(spec, told).to(device).eval().requires_grad_(False)
+    gguf = _gguf(spec, told)
+    tokenizer = _tokenizer(spec, source, gguf)
+    model = _model(spec, told, gguf).to(device).eval().requires_grad_(False)
     if not model._supports_attention_backend:
         raise unfit(
             spec,
@@ -85,13 +87,13 @@ def load(spec: ModelSpec, told: DescribedModel, device: torch.device, free: int 
     attention = StepAttention(slots, told.context)
     transformers.AttentionInterface.register(attention.name, attention.attend)
     width = int(model.get_input_embeddings().weight.shape[1])
-    limits = GenerationLimits(spec.name, told.context, told.vocabulary, width)
+    limits = GenerationLimits(spec.name, told.context, told.sizes.vocabulary, width)
     _test(spec, model, attention, limits, slots)
     log.info(
         "model '%s': %s in %s, %d slots of %d tokens, about %.2f GB",
         *(
             spec.name,
-            told.architecture,
+            told.sizes.architecture,
             told.dtype,
             slots,
             told.context,
@@ -106,26 +108,12 @@ def load(spec: ModelSpec, told: DescribedModel, device: torch.device, free: int 
     )
 
 
-def _model(spec: ModelSpec, told: DescribedModel) -> Any:
-    extra: dict[str, Any] = {"use_safetensors": True}
-    if told.files.gguf:  # its blocks are unpacked: kernels for them would be fetched from a hub
-        extra = {
-            "gguf_file": told.files.gguf,
-            "quantization_config": transformers.GgufConfig(dequantize=True),
-        }
+def _model(spec: ModelSpec, told: DescribedModel, gguf: GgufModel | None) -> Any:
+    config = read_config(spec, told) if gguf is None else gguf.config()
     try:
-        loaded: Any = transformers.AutoModelForCausalLM.from_pretrained(
-            told.files.folder,
-            config=told.config if not told.files.gguf else None,
-            dtype=_TYPES[told.dtype],
-            attn_implementation="eager",
-            output_loading_info=True,
-            **told.code.of_library(),
-            **extra,
-        )
+        model, info = open_weights(told, config, gguf)
     except Exception as error:
         raise _unopened(spec, "weights", error) from error
-    model, info = loaded
     if missing := sorted(info["missing_keys"]):
         raise unfit(
             spec,
@@ -134,9 +122,17 @@ def _model(spec: ModelSpec, told: DescribedModel) -> Any:
     return model
 
 
-def _tokenizer(spec: ModelSpec, source: TokenizerSource) -> Any:
+def _gguf(spec: ModelSpec, told: DescribedModel) -> GgufModel | None:
+    """Return what our own reader has read of a GGUF file; None where there is none, or it is transformers' to read."""
     try:
-        return source.open()
+        return open_gguf(told.files.folder / told.files.gguf) if told.files.gguf else None
+    except Exception as error:
+        raise _unopened(spec, "GGUF file", error) from error
+
+
+def _tokenizer(spec: ModelSpec, source: TokenizerSource, gguf: GgufModel | None) -> Any:
+    try:
+        return source.open() if gguf is None else gguf.tokenizer()
     except Exception as error:
         raise _unopened(spec, "tokenizer", error) from error
 
@@ -241,9 +237,9 @@ def _ends(model: Any, tokenizer: Any, told: DescribedModel) -> frozenset[int]:
     named = {"the tokenizer (eos_token)": tokenizer.eos_token_id}
     if told.files.gguf:
         named["its configuration (eos_token_id)"] = model.config.eos_token_id
-    ends = told.texts.with_ends(named, told.vocabulary)
+    ends = told.texts.with_ends(named, told.sizes.vocabulary)
     if ends or told.texts.is_chosen:
         return ends
     return told.texts.with_ends(
-        {"the class": getattr(model.config, "eos_token_id", None)}, told.vocabulary
+        {"the class": getattr(model.config, "eos_token_id", None)}, told.sizes.vocabulary
     )  # the class's own

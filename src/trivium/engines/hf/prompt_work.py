@@ -5,12 +5,14 @@ Both open the same files by the same arguments, and a fingerprint says whether b
 
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from trivium.codecs.tokenizer_fingerprint import tokenizer_fingerprint
 from trivium.engines.hf.folder_code import FolderCode
+from trivium.engines.hf.gguf_model import open_gguf
 from trivium.engines.hf.prompts import PromptTokenizer, PromptWork
 from trivium.engines.hf.requests import GenerationLimits
 from trivium.engines.hf.token_length_policy import TokenLength
@@ -26,6 +28,8 @@ class TokenizerSource(msgspec.Struct, frozen=True):
 
     def open(self) -> Any:
         """Return the tokenizer. Raises whatever the library, or code of the folder, raises."""
+        if self.gguf and (known := open_gguf(Path(self.folder, self.gguf))) is not None:
+            return known.tokenizer()
         import transformers
 
         extra = {"gguf_file": self.gguf} if self.gguf else {}
