@@ -4,13 +4,14 @@ Nothing is fetched, no pickle is read, and code of the folder runs only where th
 hostile file makes a library raise is LOAD_FAILED.
 """
 
-import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
 import torch
 import transformers
 
@@ -37,6 +38,9 @@ from trivium.types.errors import Code, ServeError, named, said_by
 from trivium.types.spec import Device, ModelSpec
 
 log = logging.getLogger(__name__)
+
+_LIGHT = 2**31
+"""Bytes of weights below which one thread tests a model."""
 
 _LETTERS = ("a", "▁a", "Ġa", "e", "▁the", "1")
 _OTHERS = "Serve it with vLLM, or with a handler in Python that calls generate."
@@ -73,6 +77,25 @@ def load(spec: ModelSpec, told: DescribedModel, device: torch.device, free: int 
         raise unfit(spec, short, Code.OUT_OF_MEMORY)
     if told.chosen.threads is not None:
         torch.set_num_threads(told.chosen.threads)
+    with _few_threads(told.need.weights):
+        return _loaded(spec, told, device, slots)
+
+
+@contextmanager
+def _few_threads(weights: int) -> Iterator[None]:
+    """Compute what a load computes by one thread, where that is little: several would wait for one another actively, which
+    costs more processor time than all the rest of the load.
+    """
+    threads = torch.get_num_threads()
+    if weights < _LIGHT:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _loaded(spec: ModelSpec, told: DescribedModel, device: torch.device, slots: int) -> LoadedModel:
     source = TokenizerSource(str(told.files.folder), told.files.gguf, told.chosen.trust_remote_code)
     gguf = _gguf(spec, told)
     tokenizer = _tokenizer(spec, source, gguf)
@@ -155,7 +178,7 @@ def _length(tokenizer: Any) -> TokenLength:
     if not issubclass(kind, known) or does_more or not kind.__module__.startswith("transformers."):
         return UNKNOWN
     backend = tokenizer.backend_tokenizer
-    length = token_length(json.loads(backend.to_str()))
+    length = token_length(msgspec.json.decode(backend.to_str()))
     return length if vanishing_token(backend) is None else replace(length, may_be_dear=True)
 
 
