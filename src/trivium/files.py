@@ -33,8 +33,8 @@ def open_file(path: Path) -> BinaryIO:
 
 
 def mapped_file(path: Path) -> memoryview:
-    """Return the bytes of a regular file, which the system reads as they are looked at, and lets go when nobody has them
-    any more. Raises OSError as `open_file`.
+    """Return the bytes of a regular file, which the system reads as they are looked at, and lets go when nobody has
+    them any more. Raises OSError as `open_file`.
     """
     with open_file(path) as file:
         if not os.fstat(file.fileno()).st_size:

@@ -10,6 +10,7 @@ import sys
 from array import array
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 Buffer = bytes | memoryview
 
@@ -109,7 +110,9 @@ def metadata_of(data: Buffer) -> Iterator[tuple[str, object]]:
 def _placed(tensor: GgufTensor, start: int, alignment: int, size: int) -> GgufTensor:
     """Return a tensor whose start counts from the begin of the file."""
     if tensor.start % alignment:
-        raise GgufFault(f"the tensor '{tensor.name}' begins at {tensor.start}, and {alignment} do not divide that")
+        raise GgufFault(
+            f"the tensor '{tensor.name}' begins at {tensor.start}, and {alignment} do not divide that"
+        )
     begin = start + tensor.start
     if begin + tensor.size > size:
         raise GgufCut(f"it has {size} bytes, and the tensor '{tensor.name}' ends at {begin + tensor.size}")
@@ -120,7 +123,7 @@ def _judge_places(tensors: tuple[GgufTensor, ...]) -> None:
     if len({one.name for one in tensors}) < len(tensors):
         raise GgufFault("two of its tensors have the same name")
     ordered = sorted(tensors, key=lambda one: one.start)
-    for one, other in zip(ordered, ordered[1:], strict=False):
+    for one, other in pairwise(ordered):
         if one.start + one.size > other.start:
             raise GgufFault(f"the tensors '{one.name}' and '{other.name}' lie over one another")
 
@@ -229,7 +232,7 @@ class _Reader:
 
 
 def _numbers(form: str, data: Buffer) -> "array[float]":
-    found: "array[float]" = array(form)
+    found: array[float] = array(form)
     found.frombytes(data)
     if sys.byteorder == "big":
         found.byteswap()

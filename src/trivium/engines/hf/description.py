@@ -44,6 +44,7 @@ class DescribedModel:
     context: int
     need: MemoryEstimate
     texts: TextSettings
+    head: GgufHead | None = None
 
 
 def describe(spec: ModelSpec, is_gpu: bool) -> DescribedModel:
@@ -72,7 +73,7 @@ def describe(spec: ModelSpec, is_gpu: bool) -> DescribedModel:
     context = _chosen_context(spec, chosen, known)
     need = estimate(numbers, sizes.cached, dtype)
     texts = text_settings(spec, files, chosen, sizes.vocabulary)
-    return DescribedModel(files, code, chosen, sizes, dtype, context, need, texts)
+    return DescribedModel(files, code, chosen, sizes, dtype, context, need, texts, head)
 
 
 def _judge_processors(

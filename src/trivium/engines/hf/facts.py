@@ -5,7 +5,7 @@ from dataclasses import replace
 from trivium.codecs.generation import EMBEDS, INPUTS, OUTPUTS
 from trivium.engines.hf.description import DescribedModel, describe
 from trivium.engines.hf.options import DEFAULT_SLOTS, unknown
-from trivium.engines.hf.text_settings import GENERATION
+from trivium.engines.hf.text_settings import GENERATION, text_faults
 from trivium.types.spec import ModelFacts, ModelSpec, TensorSpec
 
 
@@ -17,7 +17,8 @@ def inputs(width: int) -> tuple[TensorSpec, ...]:
 def facts(spec: ModelSpec, is_gpu: bool) -> ModelFacts:
     """Raises as `Engine.facts` says."""
     told = describe(spec, is_gpu)
-    warnings = (*unknown(spec.parameters), *told.texts.warnings)
+    faults = text_faults(told.files, told.sizes.vocabulary, told.head)
+    warnings = (*unknown(spec.parameters), *told.texts.warnings, *faults)
     return ModelFacts(inputs(told.sizes.width), OUTPUTS, False, warnings, details=details(spec, told))
 
 

@@ -4,9 +4,9 @@ transformers reads such a file once for each of them, and each time in the slowe
 of turning weights round are used as they are. What it computes of the head is computed here.
 """
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +31,9 @@ class GgufModel:
     def config(self) -> Any:
         """Return the configuration, with the class's defaults for what such files do not say."""
         _, transformers = libraries()
-        from transformers.integrations.ggml import GGUF_CONFIG_MAPPING
-
-        head = self.head
-        renamed = {f"{head.architecture}.{key}": to for key, to in GGUF_CONFIG_MAPPING[head.architecture].items()}
-        renamed |= {f"tokenizer.{key}": to for key, to in GGUF_CONFIG_MAPPING["tokenizer"].items()}
+        head, tables = self.head, _module("integrations.ggml").GGUF_CONFIG_MAPPING
+        renamed = {f"{head.architecture}.{key}": to for key, to in tables[head.architecture].items()}
+        renamed |= {f"tokenizer.{key}": to for key, to in tables["tokenizer"].items()}
         fields = {renamed[key]: value for key, value in head.metadata.items() if renamed.get(key)}
         fields.setdefault("vocab_size", len(self._list(TOKENS)))
         if head.architecture == "qwen3" and (size := head.number("attention.key_length")):
@@ -47,38 +45,50 @@ class GgufModel:
 
     def tokenizer(self) -> Any:
         """Return the tokenizer of the file's own words. Raises whatever the library raises."""
-        from transformers.integrations.gguf import GGUF_TOKENIZER_MAPPING, convert_gguf_tokenizer
-        from transformers.tokenization_utils_tokenizers import TokenizersBackend
-
+        library = _module("integrations.gguf")
         found = self.head.metadata
         words, said = (
-            {to: found[f"tokenizer.{key}"] for key, to in GGUF_TOKENIZER_MAPPING[part].items() if f"tokenizer.{key}" in found}
+            {
+                to: found[f"tokenizer.{key}"]
+                for key, to in library.GGUF_TOKENIZER_MAPPING[part].items()
+                if f"tokenizer.{key}" in found
+            }
             for part in ("tokenizer", "tokenizer_config")
         )
-        if words.get("tokenizer_type") == "llama":  # which begins a text with its token unless the file says otherwise
+        if (
+            words.get("tokenizer_type") == "llama"
+        ):  # whose texts begin with a token, unless a file says otherwise
             said.setdefault("add_bos_token", True)
         tokens = self._list(TOKENS)
         for name, role in _SPECIAL.items():
             number = found.get(f"tokenizer.ggml.{role}_token_id")
             said[f"{name}_token"] = tokens[number] if type(number) is int and number < len(tokens) else None
-        backend, more = convert_gguf_tokenizer(self.head.architecture, words)
-        return TokenizersBackend(tokenizer_object=backend, **said, **more)
+        backend, more = library.convert_gguf_tokenizer(self.head.architecture, words)
+        kind = _module("tokenization_utils_tokenizers").TokenizersBackend
+        return kind(tokenizer_object=backend, **said, **more)
 
     def weights(self, model: Any) -> Iterator[tuple[str, Any]]:
         """Give the weights as numbers of 32 bits, each by the name that it has in `model`."""
         from gguf import quants
         from gguf.constants import GGMLQuantizationType
-        from transformers.modeling_gguf_pytorch_utils import TENSOR_PROCESSORS, TensorProcessor
 
-        names = self.names(model)
-        processor = TENSOR_PROCESSORS.get(self.head.architecture, TensorProcessor)(config=model.config.to_dict())
+        library = _module("modeling_gguf_pytorch_utils")
+        names, shapes = self.names(model), model.state_dict()
+        processor = library.TENSOR_PROCESSORS.get(self.head.architecture, library.TensorProcessor)(
+            config=model.config.to_dict()
+        )
         for tensor in self.head.tensors:
             if tensor.name in names:
                 numbers = quants.dequantize(self._blocks(tensor), GGMLQuantizationType(tensor.kind))
                 if not numbers.flags.writeable:  # it is the file itself
                     numbers = numbers.copy()
-                made = processor.process(numbers.reshape(tensor.shape), tensor.name)
-                yield names[tensor.name], made.weights
+                made = processor.process(numbers.reshape(tensor.shape), tensor.name).weights
+                wanted = tuple(shapes[names[tensor.name]].shape)
+                if made.shape != wanted:
+                    raise ValueError(
+                        f"the tensor '{tensor.name}' is of {tensor.shape}, and the model's of {wanted}"
+                    )
+                yield names[tensor.name], made
 
     def names(self, model: Any) -> Mapping[str, str]:
         """Return the names of the file's tensors -> those of a model's weights."""
@@ -116,11 +126,15 @@ def open_gguf(path: Path) -> GgufModel | None:
     return GgufModel(head, data) if head.architecture in GGUF_CLASSES and _has_tables() else None
 
 
+def _module(name: str) -> Any:
+    """Return a module of transformers that says nothing of its types."""
+    return import_module(f"transformers.{name}")
+
+
 def _has_tables() -> bool:
-    os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
     try:
-        from transformers.integrations.ggml import GGUF_CONFIG_MAPPING
-        from transformers.integrations.gguf import GGUF_TOKENIZER_MAPPING, convert_gguf_tokenizer
-    except ImportError:
+        _module("integrations.ggml").GGUF_CONFIG_MAPPING  # noqa: B018 - is it there?
+        _module("integrations.gguf").convert_gguf_tokenizer  # noqa: B018 - the same
+    except (ImportError, AttributeError):
         return False
-    return bool(GGUF_CONFIG_MAPPING and GGUF_TOKENIZER_MAPPING and convert_gguf_tokenizer)
+    return True

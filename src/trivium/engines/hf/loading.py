@@ -31,6 +31,7 @@ from trivium.engines.hf.self_test import self_test
 from trivium.engines.hf.texts import PromptReader
 from trivium.engines.hf.token_length_policy import UNKNOWN, TokenLength, token_length
 from trivium.engines.hf.token_names import TokenNames
+from trivium.engines.hf.weight_names import missing_fault
 from trivium.engines.hf.weights import open_weights
 from trivium.machine.helper_process import WorkOpener
 from trivium.machine.memory import FreeMemory
@@ -83,8 +84,8 @@ def load(spec: ModelSpec, told: DescribedModel, device: torch.device, free: int 
 
 @contextmanager
 def _few_threads(weights: int) -> Iterator[None]:
-    """Compute what a load computes by one thread, where that is little: several would wait for one another actively, which
-    costs more processor time than all the rest of the load.
+    """Compute what a load computes by one thread, where that is little: several would wait for one another actively,
+    which costs more processor time than all the rest of the load.
     """
     threads = torch.get_num_threads()
     if weights < _LIGHT:
@@ -96,8 +97,10 @@ def _few_threads(weights: int) -> Iterator[None]:
 
 
 def _loaded(spec: ModelSpec, told: DescribedModel, device: torch.device, slots: int) -> LoadedModel:
-    source = TokenizerSource(str(told.files.folder), told.files.gguf, told.chosen.trust_remote_code)
     gguf = _gguf(spec, told)
+    source = TokenizerSource(
+        str(told.files.folder), told.files.gguf, told.chosen.trust_remote_code, gguf is not None
+    )
     tokenizer = _tokenizer(spec, source, gguf)
     model = _model(spec, told, gguf).to(device).eval().requires_grad_(False)
     if not model._supports_attention_backend:
@@ -132,16 +135,19 @@ def _loaded(spec: ModelSpec, told: DescribedModel, device: torch.device, slots: 
 
 
 def _model(spec: ModelSpec, told: DescribedModel, gguf: GgufModel | None) -> Any:
-    config = read_config(spec, told) if gguf is None else gguf.config()
     try:
+        config = gguf.config() if gguf is not None else None
+        config = config or read_config(spec, told)
         model, info = open_weights(told, config, gguf)
+    except ServeError:
+        raise
     except Exception as error:
         raise _unopened(spec, "weights", error) from error
     if missing := sorted(info["missing_keys"]):
-        raise unfit(
-            spec,
-            f"its files lack {len(missing)} of the weights, such as '{missing[0]}'. Copy the folder again.",
+        lacking = (
+            f"its files lack {len(missing)} of the weights, such as '{missing[0]}'. Copy the folder again."
         )
+        raise unfit(spec, missing_fault(missing, told.files.names) or lacking)
     return model
 
 

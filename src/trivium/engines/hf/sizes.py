@@ -28,8 +28,8 @@ class ModelSizes:
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """How a kind of model calls its sizes. Heads may share keys (`has_groups`); how many do, and how wide a head is, some
-    classes only know if it is said (`says_groups`, `says_head`).
+    """How a kind of model calls its sizes. Heads may share keys (`has_groups`); how many do, and how wide a head is,
+    some classes only know if it is said (`says_groups`, `says_head`).
     """
 
     width: str = "hidden_size"
@@ -52,6 +52,8 @@ _KINDS: Mapping[str, _Names] = {
     "opt": _ALONE,
 }
 
+_EMBEDDING = "token_embd.weight"
+
 GGUF_CLASSES: Mapping[str, str] = {
     "llama": "LlamaForCausalLM",
     "qwen2": "Qwen2ForCausalLM",
@@ -69,7 +71,10 @@ def config_sizes(config: Mapping[str, object]) -> ModelSizes | None:
     is no number.
     """
     names = _KINDS.get(str(config.get("model_type")))
-    classes, scaling = config.get("architectures"), config.get("rope_parameters") or config.get("rope_scaling")
+    classes, scaling = (
+        config.get("architectures"),
+        config.get("rope_parameters") or config.get("rope_scaling"),
+    )
     if names is None or config.get("auto_map") or not isinstance(classes, list) or _is_own(scaling):
         return None
     needed = [names.width, names.layers, names.heads, names.context, "vocab_size"]
@@ -102,6 +107,14 @@ def gguf_sizes(head: GgufHead) -> ModelSizes | None:
     vocabulary = head.number("vocab_size") or (len(tokens) if isinstance(tokens, list) else _length(tokens))
     if not vocabulary:
         raise ValueError(f"it lacks {TOKENS}")
+    shape = next((tensor.shape for tensor in head.tensors if tensor.name == _EMBEDDING), ())
+    if shape != (vocabulary, width) or not 1 <= groups <= heads <= width or layers > len(head.tensors):
+        said = (
+            f"{vocabulary} words, {width} numbers of each, {heads} heads that share {groups}, {layers} layers"
+        )
+        raise ValueError(
+            f"it says {said}, and its {len(head.tensors)} tensors, {_EMBEDDING} {shape}, say otherwise"
+        )
     context = head.number("context_length")
     return ModelSizes(name, context, layers * groups * size * 2, width, vocabulary)
 

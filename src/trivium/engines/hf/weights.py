@@ -1,7 +1,7 @@
 """Brings a model's weights into memory: mapped where they are stored as they are computed, else converted, and kept.
 
-What is converted is written to the user's cache and mapped from there, so that the workers of a model share it. Where it
-cannot be kept it is converted in memory.
+What is converted is written to the user's cache and mapped from there, so that the workers of a model share it. Where
+it cannot be kept it is converted in memory.
 """
 
 import logging
@@ -10,14 +10,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import safetensors
 import torch
-import transformers
-from safetensors import safe_open
+import transformers as typed_transformers
 
 from trivium.engines.hf.description import DescribedModel
 from trivium.engines.hf.gguf_model import GgufModel
 from trivium.engines.hf.weights_cache import StoredTensor, WeightsCache, cache_folder, cache_key
 from trivium.types.errors import said_by
+
+transformers: Any = typed_transformers  # its classes say too little of their types
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +35,9 @@ Opened = tuple[Any, Any]
 def open_weights(told: DescribedModel, config: Any, gguf: GgufModel | None) -> Opened:
     """Return the model in the data type that it is computed in. Raises whatever the libraries raise."""
     dtype = TYPES[told.dtype]
-    if told.files.gguf and gguf is None:  # its blocks are unpacked: kernels for them would be fetched from a hub
+    if (
+        told.files.gguf and gguf is None
+    ):  # its blocks are unpacked: kernels for them would be fetched from a hub
         extra = {
             "gguf_file": told.files.gguf,
             "quantization_config": transformers.GgufConfig(dequantize=True),
@@ -48,7 +52,9 @@ def open_weights(told: DescribedModel, config: Any, gguf: GgufModel | None) -> O
         try:
             return _from_folder(told, kept, config, dtype, generation_config=unread)
         except Exception as error:
-            log.warning("Weights kept in %s cannot be read, and are converted again: %s", kept, said_by(error))
+            log.warning(
+                "Weights kept in %s cannot be read, and are converted again: %s", kept, said_by(error)
+            )
             cache.drop(key)
     made = None if not told.chosen.weights_cache_bytes else _kept(told, config, gguf, dtype, cache, key)
     if made is not None:
@@ -142,7 +148,7 @@ def _of_gguf(
 def _of_folder(
     files: Sequence[Path], dtype: torch.dtype
 ) -> tuple[list[StoredTensor], Iterator[torch.Tensor]]:
-    opened = [safe_open(path, "pt") for path in files]
+    opened: list[Any] = [safetensors.safe_open(path, "pt") for path in files]
     places = [(file, name) for file in opened for name in file.keys()]  # noqa: SIM118 - it is no mapping
     tensors = []
     for file, name in places:
@@ -160,4 +166,5 @@ def _stored(name: str, shape: tuple[int, ...], dtype: torch.dtype) -> StoredTens
 
 
 def _bytes(tensor: torch.Tensor) -> memoryview:
-    return memoryview(tensor.contiguous().reshape(-1).view(torch.uint8).numpy())
+    content: Any = tensor.contiguous().reshape(-1).view(torch.uint8).numpy()
+    return memoryview(content)

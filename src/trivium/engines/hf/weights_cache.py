@@ -75,8 +75,8 @@ class WeightsCache:
         return place
 
     def put(self, key: str, tensors: Sequence[StoredTensor], data: Iterator[memoryview]) -> Path:
-        """Write the bytes of some tensors, in their order, and return the folder. OSError where that cannot be, as for a
-        disk that is full.
+        """Write the bytes of some tensors, in their order, and return the folder. OSError where that cannot be, as for
+        a disk that is full.
         """
         header = _header(tensors)
         size = len(header) + sum(tensor.size for tensor in tensors)
