@@ -1,4 +1,4 @@
-"""Converted weights are kept within a bound, and whole or not at all; a folder that does not work costs nothing else."""
+"""Converted weights are kept within a bound, whole or not at all, in a folder that may be of no use."""
 
 import json
 import os
