@@ -194,7 +194,7 @@ class _Reader:
         return [self._text(_LONGEST_TEXT, "bytes of a text") for _ in range(count)]
 
     def _passed(self, count: int) -> "ListLength":
-        """Pass over texts, of which there may be hundreds of thousands."""
+        """Pass over texts: there may be hundreds of thousands."""
         at, read, data = self.at, _LONG.unpack_from, self._data
         for _ in range(count):
             if at + _LONG.size > self._size:

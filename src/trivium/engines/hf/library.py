@@ -45,7 +45,7 @@ def gguf_library() -> Any:
 
 
 def gguf_blocks() -> Mapping[int, tuple[int, int]]:
-    """Return the numbers and the bytes of a block, for each type of tensor. UNSUPPORTED where the library lacks."""
+    """Return the numbers and the bytes of a block, for each type of tensor. UNSUPPORTED without the library."""
     try:
         from gguf.constants import GGML_QUANT_SIZES
     except ImportError as error:

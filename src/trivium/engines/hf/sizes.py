@@ -16,7 +16,7 @@ _OWN_SCALING = frozenset({"dynamic", "longrope", "su", "yarn"})
 
 @dataclass(frozen=True, slots=True)
 class ModelSizes:
-    """What memory and requests depend on: `cached` are the numbers that are kept of each token."""
+    """Holds what memory and requests depend on. `cached` are the numbers that are kept of each token."""
 
     architecture: str
     context: int | None
@@ -28,8 +28,8 @@ class ModelSizes:
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """How a kind of model calls its sizes. Heads may share keys (`has_groups`); how many do, and how wide a head is,
-    some classes only know if it is said (`says_groups`, `says_head`).
+    """Holds what a kind of model calls its sizes. Heads may share keys (`has_groups`); how many do, and how wide a
+    head is, some classes only know if it is said (`says_groups`, `says_head`).
     """
 
     width: str = "hidden_size"

@@ -1,4 +1,4 @@
-"""Judges the names of a folder's weights: a head that lacks, and what a trainer has put in front of all of them.
+"""Judges the names of a folder's weights: a missing head, and what a trainer has put in front of all of them.
 
 This is pure. What class a name belongs to is transformers' to know; here are the faults that people meet, by looks.
 """
@@ -22,7 +22,7 @@ def name_fault(config: Mapping[str, object], names: Collection[str]) -> str:
 
 
 def missing_fault(missing: Collection[str], names: Collection[str]) -> str:
-    """Return a sentence for weights that a model lacks, where all names of its files have something in front."""
+    """Return a sentence for missing weights, where all names of a model's files have something in front."""
     prefix = ""
     for part in min(names, default="").split(".")[:-1]:
         if not _have(names, f"{prefix}{part}."):

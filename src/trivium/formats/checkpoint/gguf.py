@@ -18,7 +18,7 @@ _AGAIN = "It is cut off, or no such file: copy it anew."
 
 
 @dataclass(frozen=True, slots=True)
-class GgufHead:
+class GgufSummary:
     """Holds what the metadata says as far as the head goes; `context` is 0 where it does not."""
 
     architecture: str = ""
@@ -28,7 +28,7 @@ class GgufHead:
     findings: tuple[Finding, ...] = ()
 
 
-def read_head(file: str, head: bytes, size: int) -> GgufHead:
+def read_head(file: str, head: bytes, size: int) -> GgufSummary:
     """Read the first `HEAD_BYTES` of a file of `size` bytes, or all of it."""
     values: dict[str, object] = {}
     try:
@@ -41,7 +41,7 @@ def read_head(file: str, head: bytes, size: int) -> GgufHead:
     return _head(file, values)
 
 
-def _head(file: str, values: Mapping[str, object]) -> GgufHead:
+def _head(file: str, values: Mapping[str, object]) -> GgufSummary:
     architecture, name = values.get("general.architecture"), values.get("general.name")
     if not isinstance(architecture, str) or not architecture.isprintable() or not architecture:
         found = "no general.architecture in its metadata"
@@ -52,7 +52,7 @@ def _head(file: str, values: Mapping[str, object]) -> GgufHead:
     key = f"{architecture}.context_length"
     context = values.get(key)
     is_given = type(context) is int and 0 < context < 2**31
-    return GgufHead(
+    return GgufSummary(
         architecture,
         context if is_given and isinstance(context, int) else 0,
         key if is_given else "",
@@ -60,6 +60,6 @@ def _head(file: str, values: Mapping[str, object]) -> GgufHead:
     )
 
 
-def _refused(file: str, found: str, hint: str) -> GgufHead:
+def _refused(file: str, found: str, hint: str) -> GgufSummary:
     expected = "a causal language model in GGUF, version 2 or 3"
-    return GgufHead(findings=(Finding(Severity.ERROR, file, None, "", found[:200], expected, hint),))
+    return GgufSummary(findings=(Finding(Severity.ERROR, file, None, "", found[:200], expected, hint),))
