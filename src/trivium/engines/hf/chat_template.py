@@ -4,8 +4,10 @@ As transformers does it, with its words and in a sandbox, but without transforme
 """
 
 import json
+import resource
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +18,9 @@ from trivium.types.errors import named
 
 FILE = "chat_template.jinja"
 _SECONDS = 5.0
+_BYTES = 2**30
+"""That a template may take, beside what the process has."""
+
 _NAME = "<template>"
 _TOKENS = ("bos_token", "eos_token", "unk_token", "pad_token")
 _WAY_OUT = "Until it is corrected chats are refused, and prompts are served."
@@ -43,38 +48,49 @@ def template_fault(place: str, text: str, tokenizer_config: Mapping[str, object]
         import jinja2
     except ImportError:  # whoever chats is told
         return ""
-    try:
-        template = _environment().from_string(text)
-    except jinja2.TemplateSyntaxError as error:
-        return _sentence(place, error.lineno, f"is no template of Jinja: {error.message}")
-    except Exception as error:
-        return _sentence(place, None, f"is no template of Jinja: {named(error)}")
-    values = {name: _token(tokenizer_config.get(name)) for name in _TOKENS}
-    messages = [{"role": "user", "content": "Hello"}]
-
-    def tried() -> str:
-        return str(
-            template.render(
-                messages=messages, tools=None, documents=None, add_generation_prompt=True, **values
-            )
-        )
-
     if threading.current_thread() is not threading.main_thread():
         return ""  # where nobody could end it
+    values = {name: _token(tokenizer_config.get(name)) for name in _TOKENS}
+
+    def tried() -> None:
+        template = _environment().from_string(text)  # which computes already what it can
+        chat = [{"role": "user", "content": "Hello"}]
+        template.render(messages=chat, tools=None, documents=None, add_generation_prompt=True, **values)
+
     guard = CallGuard(_SECONDS, subject="chat template")
     try:
-        guard.call(place, tried)
+        with _bounded_memory():
+            guard.call(place, tried)
     except _Refused:
         return ""
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except jinja2.TemplateSyntaxError as error:
+        return _sentence(place, error.lineno, f"is no template of Jinja: {error.message}")
     except BaseException as error:  # CallTooLong is none of Exception
-        if isinstance(error, KeyboardInterrupt | SystemExit):
-            raise
-        return _sentence(
-            place, _line(error.__traceback__), f"cannot write a chat of one message: {named(error)}"
-        )
+        at = _line(error.__traceback__)
+        return _sentence(place, at, f"cannot write a chat of one message: {named(error)}")
     finally:
         guard.close()
     return ""
+
+
+@contextmanager
+def _bounded_memory() -> Iterator[None]:
+    """Let the process take only so much more memory, where the system tells how much it has."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    try:
+        pages = int(Path("/proc/self/statm").read_text().partition(" ")[0])
+        most = pages * resource.getpagesize() + _BYTES
+        if soft == resource.RLIM_INFINITY or most < soft:
+            resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+    except (OSError, ValueError):
+        pass
+    try:
+        yield
+    finally:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 def _sentence(place: str, line: int | None, fault: str) -> str:

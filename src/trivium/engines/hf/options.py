@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from trivium.settings.kinds import DIGIT_SWITCH, Form, OneOf, Whole
+from trivium.settings.kinds import DIGIT_SWITCH, Form, OneOf, Size, Whole
 from trivium.settings.parameters import read_parameters, unknown_parameters
 from trivium.settings.setting import Setting
 from trivium.types.spec import ModelSpec
@@ -77,7 +77,7 @@ SETTINGS = (
     ),
     Setting(
         "weights_cache_bytes",
-        Whole(0, 2**50),
+        Size(0, 2**50),
         DEFAULT_WEIGHTS_CACHE,
         "Bytes of converted weights that are kept in the user's cache; 0 keeps none.",
     ),

@@ -37,9 +37,9 @@ class StoredTensor:
 
 
 def cache_folder(variables: Mapping[str, str]) -> Path:
-    """Return the folder of the user's cache in which converted weights are kept."""
+    """Return the folder of the user's cache in which converted weights are kept. Without a home nobody can make it."""
     base = variables.get("XDG_CACHE_HOME", "")
-    home = Path(base) if base.startswith("/") else Path(variables.get("HOME", "") or "/nowhere") / ".cache"
+    home = Path(base) if base.startswith("/") else Path(variables.get("HOME") or os.devnull) / ".cache"
     return home / "trivium" / "weights"
 
 

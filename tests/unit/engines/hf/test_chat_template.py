@@ -38,6 +38,7 @@ def test_a_template_that_writes_a_chat_has_no_fault(text):
         ("a\n{{ nothing.at.all }}", 2, "cannot write a chat of one message: .*'nothing' is undefined"),
         ("{{ 1 / 0 }}", 1, "ZeroDivisionError"),
         ("{{ ''.__class__.__mro__[1].__subclasses__() }}", 1, "unsafe"),
+        ("x\n{{ ('a' * 10_000_000_000) | length }}", 2, "MemoryError"),
         ("{{ messages | nofilter }}", 1, "No filter named 'nofilter'"),
     ],
 )

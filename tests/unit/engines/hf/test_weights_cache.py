@@ -103,3 +103,5 @@ def test_a_key_tells_files_and_ways_apart(tmp_path):
 def test_the_folder_is_the_users_cache():
     assert str(cache_folder({"XDG_CACHE_HOME": "/c", "HOME": "/h"})) == "/c/trivium/weights"
     assert str(cache_folder({"XDG_CACHE_HOME": "no", "HOME": "/h"})) == "/h/.cache/trivium/weights"
+    with pytest.raises(OSError):
+        put(WeightsCache(cache_folder({}), 3000), "k")
