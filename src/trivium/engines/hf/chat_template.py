@@ -96,7 +96,7 @@ def _bounded_memory() -> Iterator[None]:
 def _sentence(place: str, line: int | None, fault: str) -> str:
     at = f"{place}:{line}" if line else place
     expected = "expected a template that writes messages with 'role' and 'content'"
-    return f"The chat template {at} {fault[:400]}; {expected}. {_WAY_OUT}"
+    return f"The chat template {at} {fault[:400].rstrip('.')}; {expected}. {_WAY_OUT}"
 
 
 def _token(written: object) -> str:
