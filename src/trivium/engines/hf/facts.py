@@ -5,7 +5,7 @@ from dataclasses import replace
 from trivium.codecs.generation import EMBEDS, INPUTS, OUTPUTS
 from trivium.engines.hf.description import DescribedModel, describe
 from trivium.engines.hf.options import DEFAULT_SLOTS, unknown
-from trivium.engines.hf.text_settings import GENERATION
+from trivium.engines.hf.text_settings import GENERATION, text_faults
 from trivium.types.spec import ModelFacts, ModelSpec, TensorSpec
 
 
@@ -17,10 +17,10 @@ def inputs(width: int) -> tuple[TensorSpec, ...]:
 def facts(spec: ModelSpec, is_gpu: bool) -> ModelFacts:
     """Raises as `Engine.facts` says."""
     told = describe(spec, is_gpu)
-    warnings = (*unknown(spec.parameters), *told.texts.warnings)
-    return ModelFacts(
-        inputs(told.width), OUTPUTS, False, warnings, details=details(spec, told), context=told.context
-    )
+    faults = text_faults(told.files, told.sizes.vocabulary, told.head)
+    warnings = (*unknown(spec.parameters), *told.texts.warnings, *faults)
+    found = details(spec, told)
+    return ModelFacts(inputs(told.sizes.width), OUTPUTS, False, warnings, details=found, context=told.context)
 
 
 def details(spec: ModelSpec, told: DescribedModel) -> dict[str, tuple[str, str]]:
@@ -28,18 +28,17 @@ def details(spec: ModelSpec, told: DescribedModel) -> dict[str, tuple[str, str]]
     chosen, need = told.chosen, told.need
     source = told.files.gguf or "config.json"
     slots = chosen.slots or DEFAULT_SLOTS
-    known = (
-        "the model does not say" if told.known_context is None else f"the model knows {told.known_context}"
-    )
+    known = told.sizes.context
+    knows = "the model does not say" if known is None else f"the model knows {known}"
     whole, weights = need.total(slots, told.context) / 1e9, need.weights / 1e9
     memory = (
         f"{whole:.2f} GB: weights {weights:.2f} GB, and {need.per_token} bytes for each token of each slot"
     )
     return {
-        "architecture": (told.architecture, f"{source} (architectures)"),
-        "vocabulary": (f"{told.vocabulary} tokens", source),
+        "architecture": (told.sizes.architecture, f"{source} (architectures)"),
+        "vocabulary": (f"{told.sizes.vocabulary} tokens", source),
         "slots": (str(slots), _from(spec, "slots", "default, or as many as memory is free for")),
-        "context": (f"{told.context} tokens per slot", _from(spec, "max_context", f"default; {known}")),
+        "context": (f"{told.context} tokens per slot", _from(spec, "max_context", f"default; {knows}")),
         "dtype": (told.dtype, _from(spec, "dtype", "the checkpoint's, as the processor can compute it")),
         "memory": (memory, "an estimate: weights, and slots times context"),
         "ends": _ends(told),

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from trivium.settings.kinds import DIGIT_SWITCH, Form, OneOf, Whole
+from trivium.settings.kinds import DIGIT_SWITCH, Form, OneOf, Size, Whole
 from trivium.settings.parameters import read_parameters, unknown_parameters
 from trivium.settings.setting import Setting
 from trivium.types.spec import ModelSpec
@@ -12,6 +12,7 @@ from trivium.types.spec import ModelSpec
 DEFAULT_SLOTS = 32
 DEFAULT_CHUNK = 256
 DEFAULT_CONTEXT = 4096
+DEFAULT_WEIGHTS_CACHE = 16 * 2**30
 
 PROTOCOLS = frozenset(
     {"output_formatter", "tgi_compat", "end_of_stream_token", "max_new_tokens", "max_input_tokens"}
@@ -74,6 +75,12 @@ SETTINGS = (
         Form("ids of tokens, with ; between, or none", _tokens),
         help="The tokens that end a text, in place of those that the model's files name.",
     ),
+    Setting(
+        "weights_cache_bytes",
+        Size(0, 2**50),
+        DEFAULT_WEIGHTS_CACHE,
+        "Bytes of converted weights that are kept in the user's cache; 0 keeps none.",
+    ),
 )
 """What the engine knows; of what is not said the model and the machine decide, where there is no default."""
 
@@ -91,6 +98,7 @@ class GenerationOptions:
     logits_processors: Mapping[str, str] = field(default_factory=dict)
     generation_config: str = "auto"
     eos_token_id: tuple[int, ...] | None = None
+    weights_cache_bytes: int = DEFAULT_WEIGHTS_CACHE
 
 
 def unknown(parameters: Mapping[str, str]) -> tuple[str, ...]:
