@@ -277,6 +277,9 @@ CONFIG = SettingsTable.of(
 OWN_WORDS: Mapping[str, str] = {
     "--fetch-from": "trivium_fetch_from",
     "--max-body-bytes": "max_request_size",
+    "--torchserve-allowed-urls": "allowed_urls",
+    "--torchserve-model-store": "model_store",
+    "--torchserve-no-model-api": "enable_model_api",
     "--keystore-password": "keystore_pass",
     "--cors-allowed-origin": "cors_allowed_origin",
     "--cors-allowed-methods": "cors_allowed_methods",
