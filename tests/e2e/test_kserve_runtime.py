@@ -1,4 +1,5 @@
-"""KServe's runtime for TorchServe: its configuration, its folders, which nobody may write to, and its two protocols.
+"""KServe's runtime for TorchServe: its configuration, its folders, which nobody may write to, its two protocols, and
+its own client.
 
 The configuration has the keys and values of KServe's samples. What KServe mounts is read-only; where the tests run as
 root, that is not enforced.
@@ -7,13 +8,21 @@ root, that is not enforced.
 import json
 import os
 import stat
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.harness.ports import free_port
+from tests.harness.raw_http import Answer
 from tests.harness.torchserve_command import TorchServeFolder, TorchServeProcess, torchserve
 
+ROOT = Path(__file__).parents[2]
+KSERVE = ROOT / ".venv-kserve" / "bin" / "python"
+CLIENT = Path(__file__).parent / "kserve_client" / "calls.py"
+SECONDS = 120
 HANDLER = """
+import base64
 from ts.torch_handler.base_handler import BaseHandler
 import torch
 
@@ -23,8 +32,11 @@ class Sums(BaseHandler):
         self.model = lambda rows: rows.sum(dim=1)
 
     def preprocess(self, data):
-        rows = [row["data"] if isinstance(row, dict) and "datatype" in row else row for row in data]
+        rows = [self.numbers(row) if isinstance(row, dict) else row for row in data]
         return torch.tensor(rows, dtype=torch.float32).reshape(len(rows), -1)
+
+    def numbers(self, row):
+        return [len(base64.b64decode(row["data"]))] if row["datatype"] == "BYTES" else row["data"]
 
     def get_insights(self, tensor, raw, target=0):
         return tensor.tolist()
@@ -59,7 +71,12 @@ def mounted(
     folder = TorchServeFolder(tmp_path_factory.mktemp("kserve"))
     folder.model("sums", HANDLER)
     locked(folder.store)
-    variables = {"TS_SERVICE_ENVELOPE": request.param}
+    address = f"http://127.0.0.1:{free_port()}"  # one for both, as in KServe's samples
+    variables = {
+        "TS_SERVICE_ENVELOPE": request.param,
+        "TS_INFERENCE_ADDRESS": address,
+        "TS_MANAGEMENT_ADDRESS": address,
+    }
     try:
         with torchserve(folder, text=CONFIG, variables=variables) as server:
             server.envelope = request.param  # type: ignore[attr-defined]
@@ -88,3 +105,67 @@ def test_nothing_is_written_into_what_is_mounted(mounted: TorchServeProcess) -> 
     assert names == {"sums", "MAR-INF", "MANIFEST.json", "handler.py"}
     if os.geteuid():
         assert not list(store.rglob("__pycache__"))
+
+
+@pytest.mark.skipif(not KSERVE.exists(), reason="make e2e installs KServe's client")
+def test_its_own_client_gets_what_it_asks_for(mounted: TorchServeProcess) -> None:
+    addresses = [
+        f"http://127.0.0.1:{mounted.port('Inference')}",
+        f"127.0.0.1:{mounted.port('gRPC inference')}",
+    ]
+    envelope = mounted.envelope  # type: ignore[attr-defined]
+    done = subprocess.run(
+        [KSERVE, CLIENT, envelope, *addresses], capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert "404 Not Found" in found.pop("unknown")
+    if envelope == "kserve":
+        assert found == {
+            "predicted": {"predictions": [6.0, 15.0]},
+            "explained": {"explanations": [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]},
+            "ready": True,
+            "live": True,
+        }
+        return
+    six = ["mine", "sums", ["x", "FP64", [1], [6.0]]]
+    four_bytes = ["mine", "sums", ["x", "FP64", [1], [4.0]]]
+    assert found == {
+        "plain": six,
+        "binary": six,
+        "rpc": six,
+        "whole": ["mine", "sums", ["x", "FP64", [1], [3.0]]],
+        "text": four_bytes,
+        "rpc text": four_bytes,
+        "ready": True,
+        "nobody ready": False,
+        "live": True,
+        "server ready": True,
+        "rpc ready": True,
+        "rpc live": True,
+    }
+
+
+def binary(mounted: TorchServeProcess, document: str, data: bytes, length: object = None) -> Answer:
+    """What comes of a request of v2 with this JSON, and these bytes behind it."""
+    fields = f"Inference-Header-Content-Length: {len(document) if length is None else length}\r\n"
+    return mounted.ask("Inference", "POST", "/v2/models/sums/infer", document.encode() + data, fields)
+
+
+def test_binary_data_that_do_not_fit_are_refused_with_what_was_found(mounted: TorchServeProcess) -> None:
+    if mounted.envelope == "kserve":  # type: ignore[attr-defined]
+        pytest.skip("v1 has no binary data")
+    text = '{"inputs": [{"name": "x", "shape": [3], "datatype": "FP32", "parameters": {"binary_data_size": %s}}]}'
+    assert binary(mounted, text % 12, bytes(12)).document["outputs"][0]["data"] == [0.0]
+    for answer in (
+        binary(mounted, text % 12, bytes(8)),
+        binary(mounted, text % 12, bytes(16)),
+        binary(mounted, text % 10, bytes(10)),
+        binary(mounted, text % -1, bytes(12)),
+        binary(mounted, text % '"12"', bytes(12)),
+        binary(mounted, text % 12, bytes(12), 10_000),
+        binary(mounted, text % 12, bytes(12), "many"),
+    ):
+        assert answer.status == 400, answer.body
+        assert "The request's binary data cannot be read: " in answer.document["message"]
+    assert binary(mounted, text % 12, bytes(12)).status == 200

@@ -239,8 +239,13 @@ class ModelsEncoder:
             ready = {row.model for row in answer.versions if row.state is VersionState.READY}
             return encode_json({"object": "list", "data": [self._entry(model) for model in sorted(ready)]})
         if isinstance(answer, ModelDescription) and self._model:
-            return encode_json(self._entry(answer.spec.name))
+            return encode_json(self._described(answer.spec.name))
         raise ServeError(Code.INTERNAL, "The server did not say which models there are. Report it.")
+
+    def _described(self, model: str) -> dict[str, object]:
+        """Return a model as OpenAI describes it, and as KServe's v1 protocol does, which asks at the same path."""
+        entry = self._entry(model)
+        return {**entry, "name": entry["id"], "ready": True}
 
     def _entry(self, model: str) -> dict[str, object]:
         shown = model.encode("utf-8", "backslashreplace").decode()
