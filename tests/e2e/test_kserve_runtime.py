@@ -2,22 +2,29 @@
 its own client.
 
 The configuration has the keys and values of KServe's samples. What KServe mounts is read-only; where the tests run as
-root, that is not enforced.
+root, that is enforced for the runtime of our page alone, which another user runs.
 """
 
+import base64
 import json
 import os
+import re
 import stat
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
+from tests.fixtures import boxes
+from tests.harness.commands import trivium
 from tests.harness.ports import free_port
 from tests.harness.raw_http import Answer
-from tests.harness.torchserve_command import TorchServeFolder, TorchServeProcess, torchserve
+from tests.harness.server_process import environment
+from tests.harness.torchserve_command import READY, TorchServeFolder, TorchServeProcess, torchserve
 
 ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "moving-from-torchserve.md").read_text()
 KSERVE = ROOT / ".venv-kserve" / "bin" / "python"
 CLIENT = Path(__file__).parent / "kserve_client" / "calls.py"
 SECONDS = 120
@@ -169,3 +176,95 @@ def test_binary_data_that_do_not_fit_are_refused_with_what_was_found(mounted: To
         assert answer.status == 400, answer.body
         assert "The request's binary data cannot be read: " in answer.document["message"]
     assert binary(mounted, text % 12, bytes(12)).status == 200
+
+
+SAMPLE = """
+inference_address=http://0.0.0.0:8085
+management_address=http://0.0.0.0:8085
+metrics_address=http://127.0.0.1:0
+grpc_inference_port=0
+grpc_management_port=0
+enable_envvars_config=true
+install_py_dep_per_model=true
+enable_metrics_api=true
+metrics_mode=prometheus
+NUM_WORKERS=1
+number_of_netty_threads=4
+job_queue_size=10
+model_store=/mnt/models/model-store
+model_snapshot={"name":"startup.cfg","modelCount":1,"models":{"densenet161":{"1.0":{"defaultVersion":true,\
+"marName":"densenet161.mar","minWorkers":1,"maxWorkers":5,"batchSize":1,"maxBatchDelay":5000,"responseTimeout":120}}}}
+"""
+NOBODY = "65534"
+AS_NOBODY = [
+    *("setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"),
+    *(
+        "--inh-caps=+dac_read_search",
+        "--ambient-caps=+dac_read_search",
+    ),  # reads this interpreter, wherever it lies
+]
+
+
+def another_user() -> list[str]:
+    """What runs a command as a user who may write to nothing of ours, where this one may say so."""
+    done = (
+        subprocess.run([*AS_NOBODY, "true"], capture_output=True, check=False) if not os.geteuid() else None
+    )
+    return AS_NOBODY if done is not None and done.returncode == 0 else []
+
+
+@pytest.mark.parametrize("envelope", ["kserve", "kservev2"])
+def test_the_runtime_of_our_page_serves_a_sample_as_another_user(tmp_path: Path, envelope: str) -> None:
+    mount, work = tmp_path / "models", tmp_path / "work"
+    boxes.torchserve(tmp_path)
+    (mount / "config").mkdir(parents=True)
+    (mount / "config" / "config.properties").write_text(SAMPLE.replace("/mnt/models", str(mount)))
+    (tmp_path / "model_store").rename(mount / "model-store")
+    work.mkdir()
+    work.chmod(0o777)
+    assert trivium("link", tmp_path / "bin").returncode == 0
+    (block,) = (text for text in re.findall(r"^```yaml\n(.*?)^```", PAGE, re.M | re.S) if "Runtime" in text)
+    (container,) = yaml.safe_load(block)["spec"]["containers"]
+    ports = {":8080": f":{free_port()}", ":8081": f":{free_port()}"}
+    variables = {
+        one["name"]: one["value"].replace("{{.Labels.serviceEnvelope}}", envelope) for one in container["env"]
+    }
+    for said, free in ports.items():
+        variables = {name: value.replace(said, free) for name, value in variables.items()}
+    command = [word.replace("/mnt/models", str(mount)) for word in container["args"]]
+    before = {path: path.stat().st_mtime_ns for path in mount.rglob("*")}
+    locked(mount)
+    log = tmp_path / "log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [*another_user(), tmp_path / "bin" / command[0], *command[1:]],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**environment(), "TMPDIR": str(work), "TEMP": str(work), **variables},
+            cwd=work,
+        )
+    try:
+        server = TorchServeProcess(process, log)
+        server.await_line(READY)
+        picture = base64.b64encode((tmp_path / "kitten_small.jpg").read_bytes()).decode()
+        if envelope == "kserve":
+            path, asked = "/v1/models/densenet161:predict", {"instances": [{"data": picture, "target": 0}]}
+        else:
+            tensor = {"name": "312a", "shape": [-1], "datatype": "BYTES", "data": [picture]}
+            path, asked = "/v2/models/densenet161/infer", {"inputs": [tensor]}
+        answer = server.ask("Inference", "POST", path, json.dumps(asked).encode(), AS_JSON)
+        assert answer.status == 200, answer.body
+        (found,) = (
+            answer.document["predictions"] if envelope == "kserve" else answer.document["outputs"][0]["data"]
+        )
+        assert list(found) == ["lynx", "plastic_bag", "tabby", "tiger_cat", "Egyptian_cat"]
+        assert server.ask("Inference", "GET", "/v1/models/densenet161").document["ready"] is True
+        assert server.port("Inference") == int(ports[":8080"][1:])
+        assert b"ts_inference_requests_total{" in server.ask("Metrics", "GET", "/metrics").body
+        process.terminate()
+        assert server.wait() == 0, server.said()
+        assert {path: path.stat().st_mtime_ns for path in mount.rglob("*")} == before
+    finally:
+        process.kill()
+        process.wait()
+        locked(mount, allows=True)

@@ -69,12 +69,13 @@ def _numbers(tensor: Tensor) -> list[Any]:
 
 
 def tensor_of(output: dict[str, Any]) -> Tensor:
-    """Return what v2 JSON describes, data flat, as a tensor; BYTES are text. Raises struct.error for a number that its
-    datatype cannot hold.
+    """Return what v2 JSON describes, data flat, as a tensor; BYTES are texts, and what is no text as JSON. Raises
+    struct.error for a number that its datatype cannot hold.
     """
     name, datatype, shape, data = (output[key] for key in ("name", "datatype", "shape", "data"))
     if datatype == "BYTES":
-        return Tensor.of_elements(name, [str(element).encode("utf-8") for element in data], shape)
+        texts = [element if isinstance(element, str) else json.dumps(element) for element in data]
+        return Tensor.of_elements(name, [text.encode("utf-8") for text in texts], shape)
     return Tensor(name, datatype, shape, struct.pack(f"<{len(data)}{_FORMS[datatype]}", *data))
 
 
