@@ -77,7 +77,7 @@ class TorchServeAdapter(Adapter):
             elements = elements_of(self._called(rows), len(items))
             self._check_criteria(elements)
             return [
-                self._answer(item, element, own)
+                self._outcome_of(item, element, own)
                 for item, element, own in zip(items, elements, self.context.request_processor, strict=False)
             ]
         except Exception as error:
@@ -135,7 +135,7 @@ class TorchServeAdapter(Adapter):
         self.context.metrics.add_time("PredictionTime", round((time.perf_counter() - began) * 1000, 2))
         return result
 
-    def _answer(self, item: Item, element: Any, processor: Any) -> Outcome:
+    def _outcome_of(self, item: Item, element: Any, processor: Any) -> Outcome:
         """Return an element as its client is to have it: of an envelope of v2, tensors to whoever has sent tensors."""
         if (
             self._speaks_v2

@@ -80,8 +80,8 @@ def tensor_of(output: dict[str, Any]) -> Tensor:
 
 
 def with_binary_data(body: Buffer, length: str) -> Any:
-    """Return the document of a body of which only the beginning, of this length, is JSON: each input that says how many
-    bytes it has gets its data from behind it. Raises Failure for a body that is not so.
+    """Return the document of a body whose first bytes, so many, are JSON: each input that says how many bytes it has
+    gets its data from behind them. Raises Failure for a body that is not so.
     """
     view = memoryview(body)
     if not length.isdecimal() or int(length) > len(view):

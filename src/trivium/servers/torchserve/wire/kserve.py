@@ -57,7 +57,7 @@ class ProbeEncoder:
             return refuse(error, self._request_id)
         assert isinstance(part.answer, Readiness)
         if not self._model:
-            status, document = 200, {"status": "alive"}
+            status, document = 200, dict[str, object](status="alive")
         else:
             is_ready = part.answer.ready
             status, document = 200 if is_ready else 503, {"name": wire_text(self._model), "ready": is_ready}
