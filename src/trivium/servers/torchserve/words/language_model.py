@@ -44,8 +44,8 @@ _LARGEST = 2**31 - 1
 
 _OF_OTHERS: Mapping[str, str] = {
     "vllm_engine_config": (
-        "Remove it. Of its settings max_num_seqs is slots here, max_model_len max_context, and dtype dtype, each directly "
-        "below `handler`."
+        "Remove it. Of its settings max_num_seqs is slots here, max_model_len max_context, and dtype dtype, each "
+        "directly below `handler`."
     ),
     "adapters": "Remove it: weights are served as they are. Merge an adapter into them first.",
 }
