@@ -215,6 +215,7 @@ def another_user() -> list[str]:
 
 @pytest.mark.parametrize("envelope", ["kserve", "kservev2"])
 def test_the_runtime_of_our_page_serves_a_sample_as_another_user(tmp_path: Path, envelope: str) -> None:
+    """Among others what pytorch/serve#2968 and #3301 report: the sample by v2, and readiness without a key."""
     mount, work = tmp_path / "models", tmp_path / "work"
     boxes.torchserve(tmp_path)
     (mount / "config").mkdir(parents=True)

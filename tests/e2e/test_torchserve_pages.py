@@ -21,6 +21,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.fixtures import boxes
 from tests.harness.commands import trivium
 from tests.harness.server_process import environment
+from tests.harness.torchserve_command import TorchServeFolder, torchserve
 
 HANDLERS = Path(__file__).parent / "torchserve_pages"
 PROTO = Path(__file__).parent / "torchserve_client"
@@ -373,3 +374,28 @@ def test_model_config(place: Path) -> None:
         "torchrun: workers started by torchrun are not supported in this version",
     ):
         assert said in found[4][end:], said
+
+
+REPORTED = """
+disable_token_authorization=true
+batch_size=4
+max_batch_delay=200
+load_models=markuplm=MarkupLM
+models={"markuplm": {"1.0": {"defaultVersion": true, "marName": "MarkupLM.mar", "minWorkers": 1, "maxWorkers": 3,\\
+"batchSize": 5, "maxBatchDelay": 200, "responseTimeout": 120}}}
+"""
+
+
+def test_batch_properties_that_people_reported_to_be_ignored_hold_or_are_told(tmp_path: Path) -> None:
+    """pytorch/serve#2365: of a model under a name of its own all of `models` holds. pytorch/serve#64: what is no
+    property of a server is said, with the place where it is one.
+    """
+    folder = TorchServeFolder(tmp_path)
+    folder.model("MarkupLM", (HANDLERS / "told.py").read_text())
+    with torchserve(folder, text=REPORTED) as server:
+        server.serves("markuplm")
+        (described,) = server.ask("Management", "GET", "/models/markuplm").document
+        keys = ("minWorkers", "maxWorkers", "batchSize", "maxBatchDelay", "responseTimeout")
+        assert [described[key] for key in keys] == [1, 3, 5, 200, 120]
+        for name, key in (("batch_size", "batchSize"), ("max_batch_delay", "maxBatchDelay")):
+            assert f"no property of a server: write {key} into a model-config.yaml" in server.said(), name
