@@ -8,11 +8,10 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
 
 from trivium.codecs.form_notes import FormNotes
-from trivium.codecs.routes import endpoints
 from trivium.servers.torchserve.wire.answer import PredictionEncoder, TorchServePingEncoder
 from trivium.servers.torchserve.wire.config import TorchServeConfig
 from trivium.servers.torchserve.wire.errors import note_refusal, refuse
-from trivium.servers.torchserve.wire.kserve import OWN as KSERVE
+from trivium.servers.torchserve.wire.kserve import ENDPOINTS as KSERVE
 from trivium.servers.torchserve.wire.kserve import KServeVerb, probe
 from trivium.servers.torchserve.wire.management import (
     VERBS,
@@ -41,7 +40,7 @@ from trivium.types.protocol_context import ProtocolContext
 from trivium.types.wire import Body, Head, HttpAnswer, Target
 
 ROUTES: Mapping[Role, Sequence[str]] = {Role.INFERENCE: PREFIXES, Role.MANAGEMENT: MANAGEMENT_PREFIXES}
-ENDPOINTS: Sequence[Endpoint] = (*INFERENCE, *endpoints(KSERVE), *MANAGEMENT)
+ENDPOINTS: Sequence[Endpoint] = (*INFERENCE, *KSERVE, *MANAGEMENT)
 """All that this protocol answers."""
 
 _NO_DESCRIPTION = (

@@ -9,10 +9,10 @@ from enum import StrEnum
 from trivium.codecs.error_texts import wire_text
 from trivium.codecs.header_text import JSON, uncached_lines
 from trivium.codecs.json_documents import indented
-from trivium.codecs.routes import HttpRoute, with_slash
+from trivium.codecs.routes import HttpRoute, endpoints, with_slash
 from trivium.servers.torchserve.wire.errors import refuse
 from trivium.servers.torchserve.wire.routes import SERVER_PROBES
-from trivium.types.access import AccessScope
+from trivium.types.access import AccessScope, Endpoint
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Live, Operation, Readiness, Ready, ResponsePart
 from trivium.types.wire import HttpAnswer, Target
@@ -31,6 +31,9 @@ OWN: Sequence[HttpRoute] = (
 )
 PROBES: Sequence[HttpRoute] = (*OWN, *SERVER_PROBES)
 """The routes that are answered where one of KServe's envelopes is on."""
+
+ENDPOINTS: Sequence[Endpoint] = endpoints(OWN)
+"""What is answered beside the probes that the open inference protocol has, too."""
 
 
 def probe(target: Target, request_id: str) -> tuple[Operation, "ProbeEncoder"]:
