@@ -33,7 +33,7 @@ LANGUAGE_MODEL = {
     **used("option.max_model_len", "option.n_positions", "option.max_tokens"),
     **used("option.max_input_len", "option.max_output_len"),
     **used("option.trust_remote_code", "option.output_formatter", "option.tgi_compat"),
-    **used("option.logits_processors"),
+    **used("option.logits_processors", "option.served_model_name", "option.async_mode"),
     **used("option.tensor_parallel_degree", "option.predict_timeout"),
     # Of every kind of model, with another meaning here.
     **refused(_STATIC, "batch_size", "max_dynamic_batch_size", harmless=("", "1")),
@@ -69,9 +69,6 @@ LANGUAGE_MODEL = {
         "Text is generated, and nothing else: for embeddings or classes take another model, with a translator.",
         *("option.task", "task", "application"),
         harmless=("", "auto", "generate", "text-generation", "text_generation"),
-    ),
-    **reported(
-        "requests of a language model always run together", "option.async_mode", harmless=_UNLESS_FALSE
     ),
     # The handler's process, which there is not.
     **reported("no handler is run", "option.handler", harmless=("", "handle")),
