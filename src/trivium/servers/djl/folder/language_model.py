@@ -6,6 +6,7 @@ sections 11.1 and 11.2, and `llm`. Errors gather in the settings.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from trivium.formats.checkpoint.checkpoint import names_in, read_checkpoint
 from trivium.formats.checkpoint.names import CONFIG, GGUF, is_folder
@@ -20,9 +21,7 @@ from trivium.servers.djl.words.settings import DjlSettings, Placed
 from trivium.types.spec import Defaults, Origin
 
 _MODEL_ID = "option.model_id"
-_TRUST, _DTYPE, _FORMATTER, _TGI = (
-    f"option.{name}" for name in ("trust_remote_code", "dtype", "output_formatter", "tgi_compat")
-)
+_TRUST, _TGI = "option.trust_remote_code", "option.tgi_compat"
 _PROCESSORS, _NAME = "option.logits_processors", "option.served_model_name"
 _TENSOR = "option.tensor_parallel_degree"
 _SLOTS = ("option.max_rolling_batch_size", "option.max_num_sequences", "option.max_num_seqs")
@@ -34,6 +33,36 @@ _DTYPES = {
     **dict.fromkeys(("fp32", "float32", "float"), "fp32"),
     **dict.fromkeys(("fp16", "float16", "half"), "fp16"),
     **dict.fromkeys(("bf16", "bfloat16"), "bf16"),
+}
+
+
+class _Words(NamedTuple):
+    """Says which parameter of the engine an option becomes, and by which word."""
+
+    parameter: str
+    ours: Mapping[str, str]
+    expected: str
+    hint: str = "Write one of them, or remove the line."
+
+
+_WORDS: Mapping[str, _Words] = {
+    "option.dtype": _Words(
+        "dtype",
+        _DTYPES,
+        "auto, fp32, fp16 or bf16",
+        "Write one of them; bf16 and fp16 take half the memory of fp32.",
+    ),
+    "option.output_formatter": _Words(
+        "output_formatter",
+        dict(zip(FORMATTERS, FORMATTERS, strict=True)),
+        f"one of {', '.join(FORMATTERS)}",
+    ),
+    "option.generation_config": _Words(
+        "generation_config",
+        {"auto": "auto", "vllm": "none"},
+        "auto, or vllm for none",
+        "Write one of them: the file is the one beside the weights.",
+    ),
 }
 
 
@@ -147,12 +176,6 @@ def _parameters(settings: DjlSettings, mode: Placed[bool]) -> Mapping[str, Place
     ):
         if setting is not None:
             found[name] = setting
-    dtype = settings.text([_DTYPE])
-    if dtype.value:
-        if dtype.value.lower() not in _DTYPES:
-            hint = "Write one of them; bf16 and fp16 take half the memory of fp32."
-            settings.fault(_DTYPE, f"{_DTYPE}={dtype.value[:80]}", "auto, fp32, fp16 or bf16", hint)
-        found["dtype"] = Placed(_DTYPES.get(dtype.value.lower(), "auto"), dtype.origin)
     for key, name in ((_TRUST, "trust_remote_code"), (_TGI, "tgi_compat")):
         if settings.text([key]).value:
             switch = settings.switch(key)
@@ -160,13 +183,19 @@ def _parameters(settings: DjlSettings, mode: Placed[bool]) -> Mapping[str, Place
     for key, name in ((_PROCESSORS, "logits_processors"), (_NAME, "served_model_name")):
         if (named := settings.text([key])).value:
             found[name] = named
-    formatter = settings.text([_FORMATTER])
-    if formatter.value:
-        if formatter.value.lower() not in FORMATTERS:
-            text = f"{_FORMATTER}={formatter.value[:80]}, which is not supported in this version"
-            settings.fault(_FORMATTER, text, ", ".join(FORMATTERS), "Write one of them, or remove the line.")
-        found["output_formatter"] = Placed(formatter.value.lower(), formatter.origin)
+    for key, words in _WORDS.items():
+        if (word := _word(settings, key, words)) is not None:
+            found[words.parameter] = word
     return found
+
+
+def _word(settings: DjlSettings, key: str, words: _Words) -> Placed[str] | None:
+    """Return our word for the one that is written; a fault, and None, for one that has none."""
+    written = settings.text([key])
+    found = words.ours.get(written.value.lower())
+    if written.value and found is None:
+        settings.fault(key, f"{key}={written.value[:80]}", words.expected, words.hint)
+    return None if found is None else Placed(found, written.origin)
 
 
 def _number(settings: DjlSettings, keys: Sequence[str]) -> Placed[str] | None:

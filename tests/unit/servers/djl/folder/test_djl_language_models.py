@@ -8,12 +8,8 @@ from tests.harness.llm_folders import EMPTY_WEIGHTS, GGUF, LLAMA, checkpoint, wr
 
 from trivium.catalogue import CATALOGUE
 from trivium.servers.djl.folder.repository import DjlFormat
-from trivium.servers.djl.words.language_model_keys import LANGUAGE_MODEL
-from trivium.servers.djl.words.names import LANGUAGE_MODEL_OPTIONS, OPTION
-from trivium.servers.djl.words.values import FORMS
-from trivium.settings.kinds import SWITCH
-from trivium.settings.setting import Support
-from trivium.types.findings import Finding, Severity
+from trivium.servers.djl.words.names import OPTION
+from trivium.types.findings import Finding
 from trivium.types.sources import SourceSetting
 from trivium.types.spec import Batching, Defaults, Device, Dynamic, ModelSpec, Origin
 
@@ -268,31 +264,6 @@ def test_half_of_a_context_is_reported(tmp_path: Path) -> None:
     spec, (said,) = of(tmp_path, "option.max_input_len=5")
     assert spec is not None
     assert "has no effect without option.max_output_len" in said
-
-
-def test_every_option_of_the_sheet_has_a_row() -> None:
-    assert {OPTION + name for name in LANGUAGE_MODEL_OPTIONS} <= LANGUAGE_MODEL.keys()
-
-
-def _wish(key: str) -> str:
-    if key == "batchifier":
-        return "stack"
-    return "true" if FORMS.get(key) is SWITCH else "7"
-
-
-@pytest.mark.parametrize("key", sorted(LANGUAGE_MODEL))
-def test_no_option_is_taken_in_silence(tmp_path: Path, key: str) -> None:
-    """A value of every key that is not used is named, unless it wishes for nothing."""
-    row = LANGUAGE_MODEL[key]
-    if row.support is Support.YES:
-        return
-    for word in row.harmless:
-        assert of(tmp_path / (word or "_"), f"{key}={word}")[1] == []
-    spec, said = of(tmp_path / "wish", f"{key}={_wish(key)}")
-    assert any(key in text for text in said)
-    assert (spec is None) is (row.support is Support.REFUSED)
-    severity = Severity.ERROR if row.support is Support.REFUSED else Severity.NOTICE
-    assert any(text.startswith(severity.value) for text in said)
 
 
 @pytest.mark.parametrize("key", ["option.zzz", "zzz", "option.max_modl_len"])
