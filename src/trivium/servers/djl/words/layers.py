@@ -35,6 +35,8 @@ VARIABLES: Mapping[str, tuple[str, ...]] = {
 }
 """Variable -> the settings of a model that it is the default of; of two for one setting the first counts."""
 
+_NO_GPUS = ("SM_NUM_GPUS", "0")  # what SageMaker sets on a machine without any
+
 _SYNONYMS = {"entrypoint": "entryPoint"}
 
 
@@ -70,7 +72,8 @@ def from_environment(variables: Mapping[str, str]) -> dict[str, SourceSetting]:
             key = "engine" if key and word == "engine" else key + word
             found[key] = SourceSetting(value, Origin("the environment", name))
     for name, keys in VARIABLES.items():
-        if value := variables.get(name, "").strip():
+        value = variables.get(name, "").strip()
+        if value and (name, value) != _NO_GPUS:
             for key in keys:
                 found.setdefault(key, SourceSetting(value, Origin("the environment", name)))
     return found

@@ -138,5 +138,5 @@ def test_the_names_of_lmi_and_sagemaker_lie_behind_the_options_own():
         "option.model_loading_timeout": "9",
         "option.predict_timeout": "8",
     }
-    assert told(SM_NUM_GPUS=" ") == {}
+    assert told(SM_NUM_GPUS=" ") == told(SM_NUM_GPUS="0") == {}
     assert all(from_environment({name: "1"}).keys() == set(keys) for name, keys in VARIABLES.items())
