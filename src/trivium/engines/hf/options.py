@@ -15,7 +15,15 @@ DEFAULT_CONTEXT = 4096
 DEFAULT_WEIGHTS_CACHE = 16 * 2**30
 
 PROTOCOLS = frozenset(
-    {"output_formatter", "tgi_compat", "end_of_stream_token", "max_new_tokens", "max_input_tokens"}
+    {
+        "output_formatter",
+        "tgi_compat",
+        "async_mode",
+        "served_model_name",
+        "end_of_stream_token",
+        "max_new_tokens",
+        "max_input_tokens",
+    }
 )
 """Parameters of such models that protocols read, and not the engine."""
 
