@@ -16,13 +16,14 @@ from trivium.servers.djl.folder.lmi_mode import BATCH, ENTRY, is_asynchronous, j
 from trivium.servers.djl.words.detection import detect, find_file
 from trivium.servers.djl.words.engines import LANGUAGE_MODEL, NAMES, PYTHON
 from trivium.servers.djl.words.formatters import FORMATTERS
+from trivium.servers.djl.words.language_model_keys import SERVED_NAME
 from trivium.servers.djl.words.lmi_runtimes import HANDLERS
 from trivium.servers.djl.words.settings import DjlSettings, Placed
 from trivium.types.spec import Defaults, Origin
 
 _MODEL_ID = "option.model_id"
 _TRUST, _TGI = "option.trust_remote_code", "option.tgi_compat"
-_PROCESSORS, _NAME = "option.logits_processors", "option.served_model_name"
+_PROCESSORS, _NAME = "option.logits_processors", f"option.{SERVED_NAME}"
 _TENSOR = "option.tensor_parallel_degree"
 _SLOTS = ("option.max_rolling_batch_size", "option.max_num_sequences", "option.max_num_seqs")
 _CHUNK = ("option.max_rolling_batch_prefill_tokens", "option.max_num_batched_tokens")
@@ -180,7 +181,7 @@ def _parameters(settings: DjlSettings, mode: Placed[bool]) -> Mapping[str, Place
         if settings.text([key]).value:
             switch = settings.switch(key)
             found[name] = Placed(str(switch.value).lower(), switch.origin)
-    for key, name in ((_PROCESSORS, "logits_processors"), (_NAME, "served_model_name")):
+    for key, name in ((_PROCESSORS, "logits_processors"), (_NAME, SERVED_NAME)):
         if (named := settings.text([key])).value:
             found[name] = named
     for key, words in _WORDS.items():

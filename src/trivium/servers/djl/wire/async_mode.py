@@ -13,6 +13,7 @@ from trivium.codecs.generation_errors import wire_names
 from trivium.codecs.request_fields import field_error
 from trivium.servers.djl.wire.errors import lmi_body
 from trivium.servers.djl.words.formatters import FORMATTERS, Formatter
+from trivium.servers.djl.words.language_model_keys import DEFAULT_NAME, SERVED_NAME
 from trivium.types.errors import ServeError
 from trivium.types.generation import Generate, Generated, joined
 from trivium.types.ignored_fields import IgnoredFields
@@ -26,16 +27,13 @@ from trivium.wires.openai.request import (
     read_completion,
 )
 
-DEFAULT_NAME = "lmi"
-"""The model's name where neither its settings nor the request have one."""
-
 _CHAT_NAMES = wire_names(CHAT_SAMPLING)
 _COMPLETION_NAMES = wire_names(COMPLETION_SAMPLING, input_ids="prompt")
 
 
 def model_name(parameters: Mapping[str, str]) -> str:
     """Return under which name a model with these parameters speaks of itself."""
-    return parameters.get("served_model_name", "") or DEFAULT_NAME
+    return parameters.get(SERVED_NAME, "") or DEFAULT_NAME
 
 
 def framed(documents: Sequence[bytes], formatter: Formatter) -> bytes:
@@ -91,11 +89,10 @@ def begin_async(
     if "prompt" in document:
         generate, form = read_completion(document, ignored)
         identity = ChatIdentity(f"cmpl-{request_id}", int(created), name)
-        logprobs = form.alternatives if form.has_logprobs else None
         return generate, ChunkWriter(
             _formatter(form),
-            CompletionChunks(identity, WORDS, logprobs, form.tells_usage),
-            partial(completion, identity, WORDS, logprobs),
+            CompletionChunks(identity, WORDS, form.tells_usage, form.of_tokens),
+            partial(completion, identity, WORDS, form=form.of_tokens),
             _COMPLETION_NAMES,
         )
     if "messages" in document:
@@ -103,8 +100,8 @@ def begin_async(
         identity = ChatIdentity(f"chatcmpl-{request_id}", int(created), name)
         return generate, ChunkWriter(
             _formatter(form),
-            ChatChunks(identity, WORDS, form.has_logprobs, form.tells_usage),
-            partial(chat_completion, identity, WORDS, form.has_logprobs),
+            ChatChunks(identity, WORDS, form.has_logprobs, form.tells_usage, form.extras),
+            partial(chat_completion, identity, WORDS, form.has_logprobs, extras=form.extras),
             _CHAT_NAMES,
         )
     raise field_error(

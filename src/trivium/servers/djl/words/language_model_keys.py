@@ -47,6 +47,9 @@ _TOOLS = (
 _STATIC = (
     "Static batching is not supported in this version: write option.max_rolling_batch_size in its place."
 )
+SERVED_NAME, DEFAULT_NAME = "served_model_name", "lmi"
+"""The parameter that has the name on OpenAI's wire, and that name where nothing says another."""
+
 _ALL, _PIPELINES = (EVERY_RUNTIME,), (ACCELERATE, DEEPSPEED)
 _ROLLING = OneOf(("auto", "disable", *ROLLING_BATCHES), any_case=True)
 _DTYPES = OneOf(
@@ -104,7 +107,7 @@ LMI_OPTIONS: Mapping[str, LmiOption] = {
         row("max_num_seqs", COUNT),
         row("max_model_len", COUNT),
     ),
-    **used((VLLM,), row("served_model_name", default="lmi")),
+    **used((VLLM,), row(SERVED_NAME, default=DEFAULT_NAME)),
     **used((VLLM,), row("generation_config", OneOf(("auto", "vllm")), "auto")),
     **used((TRTLLM,), row("max_num_sequences", COUNT)),
     **used(
