@@ -28,7 +28,7 @@ test: .venv-test/.made  ## Unit and contract tests.
 	.venv-test/bin/python -m pytest -m "not slow" -n auto --maxprocesses 8 tests/unit
 	.venv-test/bin/python -m pytest -m "not slow" -n 2 --dist loadfile tests/contract
 
-e2e: .venv-test/.made .venv-tritonserver/.made .venv-newer/.made  ## The real server as a child process, real clients, long properties, fuzzing.
+e2e: .venv-test/.made .venv-tritonserver/.made .venv-newer/.made .venv-kserve/.made  ## The real server as a child process, real clients, long properties, fuzzing.
 	.venv-test/bin/python -m pytest -m "not alone and not soak" -n 2 --dist loadfile tests/e2e
 	PYTHONPATH=.venv-newer .venv-test/bin/python -m pytest -m "not soak" -n 2 --dist loadfile tests/e2e/test_tritonclient*.py
 	.venv-test/bin/python -m pytest -m "alone and not soak" tests/e2e
@@ -37,6 +37,12 @@ e2e: .venv-test/.made .venv-tritonserver/.made .venv-newer/.made  ## The real se
 # The newest client of Triton, in front of the one whose wheel carries perf_analyzer: the same tests pass with either.
 .venv-newer/.made: Makefile | .venv-test/.made
 	.venv-test/bin/pip install --quiet --disable-pip-version-check --no-deps --upgrade --target .venv-newer tritonclient==2.73.0
+	touch $@
+
+# KServe's own client, which brings a whole server with it.
+.venv-kserve/.made: Makefile
+	$(PYTHON) -m venv .venv-kserve
+	.venv-kserve/bin/pip install --quiet --disable-pip-version-check kserve==0.21.0
 	touch $@
 
 # The real TorchServe, which ours is held beside by a record of what it answered.

@@ -8,7 +8,6 @@ import re
 import runpy
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from trivium.catalogue import CATALOGUE
@@ -19,8 +18,10 @@ from trivium.profiles import HTTP
 from trivium.servers.djl.command.keys import CONFIG as DJL_CONFIG
 from trivium.servers.djl.words.engines import ENGINES as DJL_ENGINES
 from trivium.servers.djl.words.engines import LANGUAGE_MODEL as DJL_LANGUAGE_MODEL
-from trivium.servers.djl.words.keys import EVERY
-from trivium.servers.djl.words.language_model_keys import LANGUAGE_MODEL
+from trivium.servers.djl.words.engines import PYTHON as DJL_PYTHON
+from trivium.servers.djl.words.engines import row_of
+from trivium.servers.djl.words.language_model_keys import LMI_OPTIONS
+from trivium.servers.djl.words.lmi_runtimes import HANDLERS, ROLLING_BATCHES, LmiRuntime
 from trivium.servers.torchserve.command.properties_table import CONFIG as TORCHSERVE_CONFIG
 from trivium.servers.torchserve.words.keys import ROWS as MODEL_CONFIG
 from trivium.servers.triton.command.flag_table import FLAGS
@@ -100,17 +101,37 @@ def triton_keys() -> str:
 
 
 def language_model_options() -> str:
-    """Every option of a language model that is not used as it is, by what becomes of it."""
-    grouped: dict[Setting, list[str]] = {}
-    for key, row in LANGUAGE_MODEL.items():
-        if row.support in (Support.REPORTED, Support.REFUSED) and EVERY.get(key) != row:
-            grouped.setdefault(replace(row, name=""), []).append(f"`{key}`")
-    columns = {
-        "key": lambda row: ", ".join(grouped[row]),
-        "served": lambda row: f"{_support(row)}: {row.how}",
-        "not a word of": lambda row: ", ".join(f"`{word}`" for word in sorted(row.harmless) if word),
-    }
-    return table(columns, grouped)
+    """Every option of LMI: who knew it, what it may be, and what becomes of it with the engine and with a handler."""
+    lines = ["| key | known to | value | default | with `hf` | with a handler |", "|---|---|---|---|---|---|"]
+    for key, option in LMI_OPTIONS.items():
+        row = option.setting
+        known = ", ".join(runtime.name for runtime in option.runtimes) or "Trivium"
+        words = "used" if row.support is Support.YES else row.support.value.removeprefix("no, ")
+        fate = f"{words}: {row.how}" if row.how else words
+        if option.refuses:
+            fate += f"; refused: {', '.join(f'`{word}`' for word in option.refuses)}"
+        default = f"`{row.default}`" if row.default else ""
+        handled = row_of(DJL_PYTHON, key).support.value.removeprefix("no, ")
+        handled = "used" if handled == "yes" else handled
+        value = row.kind.in_manual.replace("|", "\\|")
+        lines.append(f"| `{key}` | {known} | {value} | {default} | {fate} | {handled} |")
+    return "\n".join(lines)
+
+
+def language_model_runtimes() -> str:
+    """Every word by which a folder asks for a runtime of DJL's, and what became of that."""
+    lines = ["| word | runtime | upstream |", "|---|---|---|"]
+    for word, runtime in ROLLING_BATCHES.items():
+        lines.append(f"| `option.rolling_batch={word}` | {runtime.name} | {_upstream(runtime)} |")
+    for entry, handler in HANDLERS.items():
+        lines.append(
+            f"| `option.entryPoint={entry}` | {handler.runtime.name} | {_upstream(handler.runtime)} |"
+        )
+    return "\n".join(lines)
+
+
+def _upstream(runtime: LmiRuntime) -> str:
+    return f"removed in {runtime.removed}: write `option.rolling_batch=auto`" if runtime.removed else "there"
 
 
 def statuses() -> str:
@@ -331,6 +352,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "v2 statuses": statuses,
     "v2 grpc statuses": rpc_statuses,
     "djl config keys": lambda: settings("key", DJL_CONFIG.rows.values()),
+    "language model runtimes": language_model_runtimes,
     "language model options": language_model_options,
     "torchserve properties": lambda: settings("property", TORCHSERVE_CONFIG.rows.values()),
     "djl_python names": djl_python_names,

@@ -1,6 +1,7 @@
 """Opens files that somebody else has put there, without waiting for what never comes."""
 
 import errno
+import mmap
 import os
 import stat
 from pathlib import Path
@@ -29,6 +30,16 @@ def open_file(path: Path) -> BinaryIO:
     except BaseException:
         os.close(descriptor)
         raise
+
+
+def mapped_file(path: Path) -> memoryview:
+    """Return the bytes of a regular file, which the system reads as they are looked at, and lets go when nobody has
+    them any more. Raises OSError as `open_file`.
+    """
+    with open_file(path) as file:
+        if not os.fstat(file.fileno()).st_size:
+            return memoryview(b"")
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
 def oddity(path: Path) -> str:

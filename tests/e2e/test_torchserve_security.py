@@ -20,6 +20,7 @@ from tests.harness.torchserve_command import (
 
 from trivium.catalogue import CATALOGUE
 from trivium.servers.torchserve.wire.grpc import STREAM
+from trivium.servers.torchserve.wire.kserve import ENDPOINTS as KSERVE
 from trivium.servers.torchserve.wire.management_routes import ENDPOINTS as MANAGEMENT
 from trivium.servers.torchserve.wire.routes import ENDPOINTS as INFERENCE
 from trivium.types.listeners import Listener, Role, Transport, is_below
@@ -84,9 +85,9 @@ def test_the_sweep_has_every_route_of_the_profile() -> None:
         paths = [path for _, path in rows(listener)]
         for route in listener.routes:
             assert any(is_below(route.prefix, path.partition("?")[0]) for path in paths), route
-    assert {*CATALOGUE.http["torchserve"].ENDPOINTS} == {*INFERENCE, *MANAGEMENT}
+    assert {*CATALOGUE.http["torchserve"].ENDPOINTS} == {*INFERENCE, *KSERVE, *MANAGEMENT}
     swept = {path for listener in listeners(Transport.HTTP) for _, path in rows(listener)}
-    for row in (*INFERENCE, *MANAGEMENT):
+    for row in (*INFERENCE, *KSERVE, *MANAGEMENT):
         assert re.sub(r"{(\w+)}", r"\1", row.path.removesuffix("/...")) in swept, row
 
 
@@ -111,9 +112,9 @@ def needed(listener: Listener, path: str) -> str:
     return "API" if renews else KEY_OF.get(listener.name, "API")
 
 
-def test_each_route_with_no_key_the_other_ports_and_a_wrong_one(folder: TorchServeFolder) -> None:
+@pytest.mark.parametrize("text", ["ts_open_inference_protocol=true\n", "service_envelope=kservev2\n"])
+def test_each_route_with_no_key_the_other_ports_and_a_wrong_one(folder: TorchServeFolder, text: str) -> None:
     folder.model("one", ECHO)
-    text = "ts_open_inference_protocol=true\n"
     with torchserve(folder, "--models", "one", "--enable-model-api", text=text) as server:
         count = 0
         for listener in listeners(Transport.HTTP):
@@ -131,7 +132,8 @@ def test_each_route_with_no_key_the_other_ports_and_a_wrong_one(folder: TorchSer
                 if method != "DELETE":
                     assert not is_refused(ask(port, asked(method, path, right))), where
         assert count > 300
-        server.serves("one", bearer(folder.key("inference")))
+        if "envelope" not in text:
+            server.serves("one", bearer(folder.key("inference")))
 
 
 def status(port: int, method: str, key: str, kind: str) -> grpc.StatusCode:

@@ -169,7 +169,8 @@ def _serving_properties() -> Mapping[str, Setting]:
 @pytest.mark.parametrize("name", sorted(_serving_properties()))
 def test_a_key_of_serving_properties_is_read(name: str) -> None:
     tables = tuple(
-        f"servers/djl/words/{each}.py" for each in ("keys", "language_model_keys", "values", "names")
+        f"servers/djl/words/{each}.py"
+        for each in ("keys", "language_model_keys", "lmi_runtime_options", "values", "names")
     )
     found = asked("servers/djl", "translators", but=(*tables, "servers/djl/command/settings.py"))
     assert found.asks(name) or found.asks(name.removeprefix("option."))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from trivium.machine.python_commands import own_module
+from trivium.machine.python_commands import own_module, program_text
 
 COMMANDS: Mapping[str, str] = {
     "djl-serving": "djl-serving",
@@ -24,10 +24,10 @@ COMMANDS: Mapping[str, str] = {
 """Name on the PATH -> subcommand of `trivium`."""
 
 ARCHIVERS: Mapping[str, str] = {
-    "torch-model-archiver": "model_archiver.model_packaging",
-    "torch-workflow-archiver": "workflow_archiver.workflow_packaging",
+    "torch-model-archiver": "model_archiver.model_packaging:generate_model_archive",
+    "torch-workflow-archiver": "workflow_archiver.workflow_packaging:generate_workflow_archive",
 }
-"""Name on the PATH -> the module of TorchServe's own package that it runs, where that is installed."""
+"""Name on the PATH -> module and function of TorchServe's own package that it runs, where that is installed."""
 
 _NAMES = (*COMMANDS, *ARCHIVERS)
 _HOW = {
@@ -41,10 +41,16 @@ _EXECUTABLE = 0o755
 
 def launcher(name: str, python: str) -> str:
     """A script that runs the command under this interpreter, whatever folder it is called in."""
-    ours = COMMANDS.get(name)
-    module = ("trivium.cli.main", ours) if ours else (ARCHIVERS[name],)
-    words = shlex.join(own_module(*module, python=python))
+    words = shlex.join(_words(name, python))
     return f'#!/bin/sh\n{MARK}\nexec {words} "$@"\n'
+
+
+def _words(name: str, python: str) -> Sequence[str]:
+    """Return the command line. An archiver's function is called, since its module warns of being run by its name."""
+    if name in COMMANDS:
+        return own_module("trivium.cli.main", COMMANDS[name], python=python)
+    module, _, function = ARCHIVERS[name].partition(":")
+    return program_text(python, f"from {module} import {function}\n{function}()")
 
 
 def is_ours(path: Path) -> bool:

@@ -17,7 +17,7 @@ from trivium.types.protocol_context import ProtocolContext
 from trivium.types.wire import Body, Head, RpcCall, Target
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "BREW", "get")
-ALL_ON = ByType(TorchServeConfig(open_inference=True))
+ALL_ON = ByType(TorchServeConfig(open_inference=True, kserve=True))
 ROWS = [(name, row) for name, entry in CATALOGUE.http.items() for row in entry.ENDPOINTS]
 
 

@@ -16,6 +16,8 @@ from trivium.frontends.pages import rule_of
 from trivium.machine.shared_memory import SWITCHED_OFF
 from trivium.servers.djl.command import keys
 from trivium.servers.torchserve.command import properties_table
+from trivium.servers.torchserve.wire.management_errors import model_api_off
+from trivium.servers.torchserve.words.model_urls import ModelStore
 from trivium.servers.triton.command import settings
 from trivium.servers.triton.command.flag_table import FLAGS
 from trivium.servers.triton.repository.repository import FORMAT
@@ -83,6 +85,16 @@ def test_our_own_command_speaks_of_its_flags(tmp_path: Path) -> None:
     assert said <= OURS
 
 
+def test_what_keeps_a_model_from_being_registered_is_said_in_the_words_of_its_file() -> None:
+    speak(COMMANDS["torchserve"][0])
+    try:
+        assert model_api_off().message.endswith("Its switch is enable_model_api.")
+        with pytest.raises(ServeError, match=r"let the operator allow its URL with allowed_urls\.$"):
+            ModelStore("/store").place("https://x.example/m.mar")
+    finally:
+        speak_as_ourselves()
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_words_of_a_command_are_its_own(name: str) -> None:
     words, there = COMMANDS[name]
@@ -106,7 +118,7 @@ def test_every_error_with_a_flag_of_ours_is_spoken() -> None:
             if (
                 isinstance(node, ast.Call)
                 and isinstance(node.func, ast.Name)
-                and node.func.id == "ServeError"
+                and node.func.id in ("ServeError", "Refusal", "said", "_refused")
             ):
                 said = ast.get_source_segment(source, node.args[1]) if len(node.args) > 1 else None
                 if said and written_in(said) & OURS and not said.startswith("spoken("):

@@ -1,4 +1,4 @@
-"""Reads what a model's configuration says of its size, by transformers but without its weights.
+"""Reads what a model's configuration says of its size, without its weights, and without a library where that can be.
 
 The context is bounded where positions are scaled by the longest sequence of a step: one request would change another.
 """
@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from trivium.codecs.gguf import GgufFault, GgufHead, read_head
 from trivium.engines.hf.folder import Checkpoint, architecture, checkpoint, unfit
 from trivium.engines.hf.folder_code import FolderCode
-from trivium.engines.hf.gguf_head import count_numbers
-from trivium.engines.hf.library import gguf_library, libraries
+from trivium.engines.hf.library import gguf_blocks, gguf_library, libraries, require_libraries
 from trivium.engines.hf.memory import KeyValueDemand, MemoryEstimate, estimate
 from trivium.engines.hf.options import DEFAULT_CONTEXT, DEFAULT_SLOTS, GenerationOptions, options
+from trivium.engines.hf.sizes import ATTENTIONS, ModelSizes, config_sizes, gguf_sizes
 from trivium.engines.hf.text_settings import TextSettings, text_settings
+from trivium.files import mapped_file
 from trivium.settings.parameters import place_of
 from trivium.types.errors import Code, said_by
 from trivium.types.spec import ModelSpec
@@ -28,25 +30,21 @@ _FLAGS: Mapping[str, frozenset[str]] = {
     "fp16": frozenset({"avx512_fp16", "amx_fp16", "asimdhp"}),
 }
 """Words of /proc/cpuinfo for processors that compute in 16 bits."""
-_ATTENTIONS = frozenset({"full_attention", "sliding_attention"})
 
 
 @dataclass(frozen=True, slots=True)
 class DescribedModel:
-    """A model that can be loaded. `context` is what a slot holds, `known_context` what the model knows."""
+    """A model that can be loaded. `context` is what a slot holds; what the model knows is among its sizes."""
 
     files: Checkpoint
     code: FolderCode
     chosen: GenerationOptions
-    config: Any
-    architecture: str
+    sizes: ModelSizes
     dtype: str
     context: int
-    known_context: int | None
-    vocabulary: int
-    width: int
     need: MemoryEstimate
     texts: TextSettings
+    head: GgufHead | None = None
 
     def demand(self, is_gpu: bool) -> KeyValueDemand:
         """Return what the model is to hold at once."""
@@ -59,28 +57,27 @@ def describe(spec: ModelSpec, is_gpu: bool) -> DescribedModel:
     code = FolderCode(spec.name, chosen.trust_remote_code)
     files = checkpoint(spec, code)
     _judge_processors(spec, chosen, files, code)
-    _, transformers = libraries()
-    numbers = files.numbers or _gguf_numbers(spec, files)
-    config = _config(spec, transformers, files, code)
-    text = config.get_text_config()
+    require_libraries()
+    head = _gguf_head(spec, files) if files.gguf else None
+    numbers = files.numbers if head is None else head.numbers
+    if not numbers:
+        raise unfit(spec, "its files hold no weights.")
     dtype = _dtype(files, chosen.dtype, is_gpu)
     try:
-        known, cached = _context(text), _cache_numbers(text)
-        width, vocabulary = int(text.hidden_size), int(text.vocab_size)
+        sizes = config_sizes(files.config) if head is None else gguf_sizes(head)
+        sizes = sizes or _asked_sizes(files, _config(spec, files, code))
     except (AttributeError, TypeError, ValueError, ZeroDivisionError) as error:
         raise unfit(
             spec, f"its configuration lacks a size, or has one that is no number: {error}."
         ) from error
-    _judge_layers(spec, text)
-    if min(width, vocabulary, cached, known or 2) < 1:
+    _judge_attentions(spec, sizes)
+    known = sizes.context
+    if min(sizes.width, sizes.vocabulary, sizes.cached, known or 2) < 1:
         raise unfit(spec, "its configuration has a size below 1.")
     context = _chosen_context(spec, chosen, known)
-    name = architecture(files.config) or _class_of(transformers, config)
-    need = estimate(numbers, cached, dtype)
-    texts = text_settings(spec, files, chosen, vocabulary)
-    return DescribedModel(
-        files, code, chosen, config, name, dtype, context, known, vocabulary, width, need, texts
-    )
+    need = estimate(numbers, sizes.cached, dtype)
+    texts = text_settings(spec, files, chosen, sizes.vocabulary)
+    return DescribedModel(files, code, chosen, sizes, dtype, context, need, texts, head)
 
 
 def _judge_processors(
@@ -98,8 +95,11 @@ def _judge_processors(
             )
 
 
-def _config(spec: ModelSpec, transformers: Any, files: Checkpoint, code: FolderCode) -> Any:
+def _config(spec: ModelSpec, files: Checkpoint, code: FolderCode) -> Any:
+    _, transformers = libraries()
     extra = {"gguf_file": files.gguf} if files.gguf else {}
+    if files.gguf:
+        gguf_library()
     try:
         return transformers.AutoConfig.from_pretrained(files.folder, **code.of_library(), **extra)
     except Exception as error:
@@ -108,22 +108,38 @@ def _config(spec: ModelSpec, transformers: Any, files: Checkpoint, code: FolderC
         ) from error
 
 
-def _class_of(transformers: Any, config: Any) -> str:
+def read_config(spec: ModelSpec, told: DescribedModel) -> Any:
+    """Return a model's configuration as transformers has it. LOAD_FAILED for one that it cannot read."""
+    return _config(spec, told.files, told.code)
+
+
+def _asked_sizes(files: Checkpoint, config: Any) -> ModelSizes:
+    """Return what a class of transformers knows of the sizes."""
+    text = config.get_text_config()
+    return ModelSizes(
+        architecture(files.config) or _class_of(config),
+        _context(text),
+        _cache_numbers(text),
+        int(text.hidden_size),
+        int(text.vocab_size),
+        frozenset(map(str, getattr(text, "layer_types", None) or ())),
+    )
+
+
+def _class_of(config: Any) -> str:
     """Return the class that serves a GGUF file's configuration, which names none."""
+    _, transformers = libraries()
     known = transformers.models.auto.modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
     return str(known.get(config.model_type, type(config).__name__))
 
 
-def _gguf_numbers(spec: ModelSpec, files: Checkpoint) -> int:
-    if not files.gguf:
-        raise unfit(spec, "its safetensors files hold no weights.")
+def _gguf_head(spec: ModelSpec, files: Checkpoint) -> GgufHead:
     path = files.folder / files.gguf
     try:
-        sizes = gguf_library().GGML_QUANT_SIZES
-        return count_numbers(path, {int(kind): size for kind, size in sizes.items()})
+        return read_head(mapped_file(path), gguf_blocks())
     except OSError as error:
         raise unfit(spec, f"{path} cannot be read: {error.strerror}.") from error
-    except ValueError as error:
+    except GgufFault as error:
         raise unfit(spec, f"{files.gguf} is no whole GGUF file: {error}. Copy it again.") from error
 
 
@@ -187,12 +203,11 @@ def _cache_numbers(text: Any) -> int:
     return int(text.num_hidden_layers) * int(shared) * int(size) * 2
 
 
-def _judge_layers(spec: ModelSpec, text: Any) -> None:
-    kinds = set(getattr(text, "layer_types", None) or ()) - _ATTENTIONS
-    if kinds:
+def _judge_attentions(spec: ModelSpec, sizes: ModelSizes) -> None:
+    if kinds := sizes.attentions - ATTENTIONS:
         raise unfit(
             spec,
-            f"its layers are of the kind {', '.join(sorted(map(str, kinds)))}, and this engine computes "
+            f"its layers are of the kind {', '.join(sorted(kinds))}, and this engine computes "
             "full_attention and sliding_attention. Serve it with vLLM, or with a handler in Python that calls "
             "generate.",
             Code.UNSUPPORTED,

@@ -6,7 +6,7 @@ from trivium.codecs.generation import EMBEDS, INPUTS, OUTPUTS
 from trivium.engines.hf.description import DescribedModel, describe
 from trivium.engines.hf.memory import budget
 from trivium.engines.hf.options import unknown
-from trivium.engines.hf.text_settings import GENERATION
+from trivium.engines.hf.text_settings import GENERATION, text_faults
 from trivium.machine.memory import FreeMemory
 from trivium.types.spec import Device, ModelFacts, ModelSpec, TensorSpec
 
@@ -19,9 +19,10 @@ def inputs(width: int) -> tuple[TensorSpec, ...]:
 def facts(spec: ModelSpec, is_gpu: bool) -> ModelFacts:
     """Raises as `Engine.facts` says."""
     told = describe(spec, is_gpu)
-    warnings = (*unknown(spec.parameters), *told.texts.warnings)
+    faults = text_faults(told.files, told.sizes.vocabulary, told.head)
+    warnings = (*unknown(spec.parameters), *told.texts.warnings, *faults)
     found = details(spec, told, is_gpu, _free(is_gpu))
-    return ModelFacts(inputs(told.width), OUTPUTS, False, warnings, details=found, context=told.context)
+    return ModelFacts(inputs(told.sizes.width), OUTPUTS, False, warnings, details=found, context=told.context)
 
 
 def _free(is_gpu: bool) -> int | None:
@@ -39,20 +40,19 @@ def details(
     source = told.files.gguf or "config.json"
     demand = told.demand(is_gpu)
     held = budget(need, demand, free)
-    known = (
-        "the model does not say" if told.known_context is None else f"the model knows {told.known_context}"
-    )
+    known = told.sizes.context
+    knows = "the model does not say" if known is None else f"the model knows {known}"
     memory = (
         f"at most {need.total(held.bytes) / 1e9:.2f} GB: weights {need.weights / 1e9:.2f} GB, keys and values "
         f"{held.bytes / 1e9:.2f} GB ({held.tokens} tokens, {need.per_token} bytes for each token)"
     )
     share = "default: a share of what is free, at most what the slots can fill"
     return {
-        "architecture": (told.architecture, f"{source} (architectures)"),
-        "vocabulary": (f"{told.vocabulary} tokens", source),
+        "architecture": (told.sizes.architecture, f"{source} (architectures)"),
+        "vocabulary": (f"{told.sizes.vocabulary} tokens", source),
         "slots": (str(demand.slots), _from(spec, "slots", "default")),
         "kv_bytes": (f"{held.bytes}, which is {held.tokens} tokens", _from(spec, "kv_bytes", share)),
-        "context": (f"{told.context} tokens per slot", _from(spec, "max_context", f"default; {known}")),
+        "context": (f"{told.context} tokens per slot", _from(spec, "max_context", f"default; {knows}")),
         "dtype": (told.dtype, _from(spec, "dtype", "the checkpoint's, as the processor can compute it")),
         "memory": (memory, "an estimate; what keys and values take grows with their tokens, up to kv_bytes"),
         "ends": _ends(told),

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trivium.engines.hf.folder_code import FolderCode
+from trivium.engines.hf.weight_names import name_fault
 from trivium.types.errors import Code, ServeError
 from trivium.types.spec import ModelSpec
 
@@ -25,7 +26,8 @@ _KINDS = ("ForCausalLM", "LMHeadModel")
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """A model's files. `gguf` is the name of the one file, or empty; then `config` is what config.json says. The
-    weights are `numbers`, most of them `stored` as the data type of that name: F32, F16, BF16.
+    `weights` are files of safetensors, with `names` and `numbers`, most of them `stored` as the data type of that name:
+    F32, F16, BF16.
     """
 
     folder: Path
@@ -33,6 +35,8 @@ class Checkpoint:
     config: Mapping[str, object] = field(default_factory=dict)
     numbers: int = 0
     stored: str = ""
+    weights: tuple[Path, ...] = ()
+    names: frozenset[str] = frozenset()
 
 
 def checkpoint(spec: ModelSpec, code: FolderCode) -> Checkpoint:
@@ -47,10 +51,20 @@ def checkpoint(spec: ModelSpec, code: FolderCode) -> Checkpoint:
     _judge_config(spec, config, code)
     files = list(_weights(spec, folder))
     kinds: Counter[str] = Counter()
+    names: set[str] = set()
     for file in files:
-        kinds.update(_counts(spec, file))
+        kinds.update(_counts(spec, file, names))
+    if fault := name_fault(config, names):
+        raise unfit(spec, fault)
     stored = max(kinds, key=lambda kind: kinds[kind], default="")
-    return Checkpoint(folder, config=config, numbers=kinds.total(), stored=stored)
+    return Checkpoint(
+        folder,
+        config=config,
+        numbers=kinds.total(),
+        stored=stored,
+        weights=tuple(files),
+        names=frozenset(names),
+    )
 
 
 def unfit(spec: ModelSpec, text: str, code: Code = Code.LOAD_FAILED) -> ServeError:
@@ -128,8 +142,10 @@ def _weights(spec: ModelSpec, folder: Path) -> Iterator[Path]:
     raise unfit(spec, f"there are no weights in {folder}; expected {WEIGHTS}, or {INDEX} and its files.")
 
 
-def _counts(spec: ModelSpec, path: Path) -> Mapping[str, int]:
-    """Return how many numbers of each data type a safetensors file holds. LOAD_FAILED for one that is not whole."""
+def _counts(spec: ModelSpec, path: Path, names: set[str]) -> Mapping[str, int]:
+    """Return how many numbers of each data type a safetensors file holds, and add its names. LOAD_FAILED for one that
+    is not whole.
+    """
     try:
         size = path.stat().st_size
         with path.open("rb") as file:
@@ -144,6 +160,7 @@ def _counts(spec: ModelSpec, path: Path) -> Mapping[str, int]:
             if tensor["data_offsets"][1] > size - 8 - length:
                 raise ValueError(f"it ends before the tensor '{name}' does: it is truncated")
             counts[str(tensor["dtype"])] += math.prod(tensor["shape"])
+            names.add(name)
     except OSError as error:
         raise unfit(spec, f"{path} cannot be read: {error.strerror}.") from error
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:

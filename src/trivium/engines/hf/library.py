@@ -1,5 +1,7 @@
 """Imports PyTorch and transformers when they are first needed, and keeps the latter quiet and off the network."""
 
+from collections.abc import Mapping
+from importlib import metadata, util
 from typing import Any
 
 from trivium.machine.extras import install_command, lacking
@@ -9,6 +11,15 @@ _LEAST = 5
 """Of transformers: the first version of which all has the interface for attention that the engine implements."""
 
 
+def require_libraries() -> None:
+    """Raise UNSUPPORTED with the install command where a library is missing, or too old. Imports none of them."""
+    for name in ("torch", "transformers"):
+        if util.find_spec(name) is None:
+            missing = ModuleNotFoundError(f"No module named '{name}'", name=name)
+            raise lacking("Language models", missing, "llm")
+    _judge_version(metadata.version("transformers"))
+
+
 def libraries() -> tuple[Any, Any]:
     """Return torch and transformers. UNSUPPORTED with the install command where one is missing."""
     try:
@@ -16,12 +27,7 @@ def libraries() -> tuple[Any, Any]:
         import transformers
     except ImportError as error:
         raise lacking("Language models", error, "llm") from error
-    if int(transformers.__version__.partition(".")[0]) < _LEAST:  # looking for a class would import all of it
-        raise ServeError(
-            Code.UNSUPPORTED,
-            f"Language models need transformers 5.24, and {transformers.__version__} is installed. Install "
-            f"it with: {install_command('llm')}",
-        )
+    _judge_version(transformers.__version__)
     words: Any = transformers.logging
     words.set_verbosity_error()
     words.disable_progress_bar()
@@ -36,3 +42,21 @@ def gguf_library() -> Any:
     except ImportError as error:
         raise lacking("GGUF files", error, "llm") from error
     return gguf
+
+
+def gguf_blocks() -> Mapping[int, tuple[int, int]]:
+    """Return the numbers and the bytes of a block, for each type of tensor. UNSUPPORTED without the library."""
+    try:
+        from gguf.constants import GGML_QUANT_SIZES
+    except ImportError as error:
+        raise lacking("GGUF files", error, "llm") from error
+    return {int(kind): size for kind, size in GGML_QUANT_SIZES.items()}
+
+
+def _judge_version(version: str) -> None:
+    if int(version.partition(".")[0]) < _LEAST:  # looking for a class would import all of it
+        raise ServeError(
+            Code.UNSUPPORTED,
+            f"Language models need transformers 5.24, and {version} is installed. Install "
+            f"it with: {install_command('llm')}",
+        )

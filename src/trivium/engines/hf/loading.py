@@ -4,22 +4,24 @@ Nothing is fetched, no pickle is read, and code of the folder runs only where th
 hostile file makes a library raise is LOAD_FAILED.
 """
 
-import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
 import torch
 import transformers
 
 from trivium.codecs.vanishing_tokens import vanishing_token
 from trivium.engines.hf.answers import TokenReading
 from trivium.engines.hf.attention import StepAttention
-from trivium.engines.hf.description import DescribedModel
+from trivium.engines.hf.description import DescribedModel, read_config
 from trivium.engines.hf.detokenizer import Decode
 from trivium.engines.hf.folder import unfit
+from trivium.engines.hf.gguf_model import GgufModel, open_gguf
 from trivium.engines.hf.memory import KeyValueBudget, budget, shortage
 from trivium.engines.hf.plan import StepSettings
 from trivium.engines.hf.pool import open_storage
@@ -30,6 +32,8 @@ from trivium.engines.hf.self_test import self_test
 from trivium.engines.hf.texts import PromptReader
 from trivium.engines.hf.token_length_policy import UNKNOWN, TokenLength, token_length
 from trivium.engines.hf.token_names import TokenNames
+from trivium.engines.hf.weight_names import missing_fault
+from trivium.engines.hf.weights import open_weights
 from trivium.machine.helper_process import WorkOpener
 from trivium.machine.memory import FreeMemory
 from trivium.types.errors import Code, ServeError, named, said_by
@@ -37,7 +41,9 @@ from trivium.types.spec import Device, ModelSpec
 
 log = logging.getLogger(__name__)
 
-_TYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+_LIGHT = 2**31
+"""Bytes of weights below which one thread tests a model."""
+
 _LETTERS = ("a", "▁a", "Ġa", "e", "▁the", "1")
 _OTHERS = "Serve it with vLLM, or with a handler in Python that calls generate."
 
@@ -70,14 +76,35 @@ def free_memory(device: torch.device) -> int | None:
 def load(spec: ModelSpec, told: DescribedModel, device: torch.device, free: int | None) -> LoadedModel:
     """Return the opened model. LOAD_FAILED, OUT_OF_MEMORY, or UNSUPPORTED with what would serve it."""
     demand = told.demand(device.type == "cuda")
-    slots = demand.slots
     if short := shortage(told.need, demand, free, told.dtype):
         raise unfit(spec, short, Code.OUT_OF_MEMORY)
     if told.chosen.threads is not None:
         torch.set_num_threads(told.chosen.threads)
-    source = TokenizerSource(str(told.files.folder), told.files.gguf, told.chosen.trust_remote_code)
-    tokenizer = _tokenizer(spec, source)
-    model = _model(spec, told).to(device).eval().requires_grad_(False)
+    with _few_threads(told.need.weights):
+        return _loaded(spec, told, device, budget(told.need, demand, free))
+
+
+@contextmanager
+def _few_threads(weights: int) -> Iterator[None]:
+    """Compute what a load computes by one thread, where that is little: several would wait for one another actively,
+    which costs more processor time than all the rest of the load.
+    """
+    threads = torch.get_num_threads()
+    if weights < _LIGHT:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _loaded(spec: ModelSpec, told: DescribedModel, device: torch.device, held: KeyValueBudget) -> LoadedModel:
+    gguf = _gguf(spec, told)
+    source = TokenizerSource(
+        str(told.files.folder), told.files.gguf, told.chosen.trust_remote_code, gguf is not None
+    )
+    tokenizer = _tokenizer(spec, source, gguf)
+    model = _model(spec, told, gguf).to(device).eval().requires_grad_(False)
     if not model._supports_attention_backend:
         raise unfit(
             spec,
@@ -85,15 +112,16 @@ def load(spec: ModelSpec, told: DescribedModel, device: torch.device, free: int 
             f"steps. {_OTHERS}",
             Code.UNSUPPORTED,
         )
-    held = budget(told.need, demand, free)
+    demand = told.demand(device.type == "cuda")
+    slots = demand.slots
     attention = StepAttention(open_storage(device, demand, held))
     transformers.AttentionInterface.register(attention.name, attention.attend)
     width = int(model.get_input_embeddings().weight.shape[1])
-    limits = GenerationLimits(spec.name, told.context, told.vocabulary, width, held)
+    limits = GenerationLimits(spec.name, told.context, told.sizes.vocabulary, width, held)
     _test(spec, model, attention, limits, slots)
     log.info(
         "model '%s': %s in %s, weights %.2f GB, keys and values at most %.2f GB: %d tokens, in %d slots of at most %d",
-        *(spec.name, told.architecture, told.dtype, told.need.weights / 1e9),
+        *(spec.name, told.sizes.architecture, told.dtype, told.need.weights / 1e9),
         *(held.bytes / 1e9, held.tokens, slots, told.context),
     )
     settings = StepSettings(slots, told.chosen.prefill_chunk, held.blocks)
@@ -104,37 +132,34 @@ def load(spec: ModelSpec, told: DescribedModel, device: torch.device, free: int 
     )
 
 
-def _model(spec: ModelSpec, told: DescribedModel) -> Any:
-    extra: dict[str, Any] = {"use_safetensors": True}
-    if told.files.gguf:  # its blocks are unpacked: kernels for them would be fetched from a hub
-        extra = {
-            "gguf_file": told.files.gguf,
-            "quantization_config": transformers.GgufConfig(dequantize=True),
-        }
+def _model(spec: ModelSpec, told: DescribedModel, gguf: GgufModel | None) -> Any:
     try:
-        loaded: Any = transformers.AutoModelForCausalLM.from_pretrained(
-            told.files.folder,
-            config=told.config if not told.files.gguf else None,
-            dtype=_TYPES[told.dtype],
-            attn_implementation="eager",
-            output_loading_info=True,
-            **told.code.of_library(),
-            **extra,
-        )
+        config = gguf.config() if gguf is not None else None
+        config = config or read_config(spec, told)
+        model, info = open_weights(told, config, gguf)
+    except ServeError:
+        raise
     except Exception as error:
         raise _unopened(spec, "weights", error) from error
-    model, info = loaded
     if missing := sorted(info["missing_keys"]):
-        raise unfit(
-            spec,
-            f"its files lack {len(missing)} of the weights, such as '{missing[0]}'. Copy the folder again.",
+        lacking = (
+            f"its files lack {len(missing)} of the weights, such as '{missing[0]}'. Copy the folder again."
         )
+        raise unfit(spec, missing_fault(missing, told.files.names) or lacking)
     return model
 
 
-def _tokenizer(spec: ModelSpec, source: TokenizerSource) -> Any:
+def _gguf(spec: ModelSpec, told: DescribedModel) -> GgufModel | None:
+    """Return what our own reader has read of a GGUF file; None where there is none, or it is transformers' to read."""
     try:
-        return source.open()
+        return open_gguf(told.files.folder / told.files.gguf) if told.files.gguf else None
+    except Exception as error:
+        raise _unopened(spec, "GGUF file", error) from error
+
+
+def _tokenizer(spec: ModelSpec, source: TokenizerSource, gguf: GgufModel | None) -> Any:
+    try:
+        return source.open() if gguf is None else gguf.tokenizer()
     except Exception as error:
         raise _unopened(spec, "tokenizer", error) from error
 
@@ -157,7 +182,7 @@ def _length(tokenizer: Any) -> TokenLength:
     if not issubclass(kind, known) or does_more or not kind.__module__.startswith("transformers."):
         return UNKNOWN
     backend = tokenizer.backend_tokenizer
-    length = token_length(json.loads(backend.to_str()))
+    length = token_length(msgspec.json.decode(backend.to_str()))
     return length if vanishing_token(backend) is None else replace(length, may_be_dear=True)
 
 
@@ -239,9 +264,9 @@ def _ends(model: Any, tokenizer: Any, told: DescribedModel) -> frozenset[int]:
     named = {"the tokenizer (eos_token)": tokenizer.eos_token_id}
     if told.files.gguf:
         named["its configuration (eos_token_id)"] = model.config.eos_token_id
-    ends = told.texts.with_ends(named, told.vocabulary)
+    ends = told.texts.with_ends(named, told.sizes.vocabulary)
     if ends or told.texts.is_chosen:
         return ends
     return told.texts.with_ends(
-        {"the class": getattr(model.config, "eos_token_id", None)}, told.vocabulary
+        {"the class": getattr(model.config, "eos_token_id", None)}, told.sizes.vocabulary
     )  # the class's own

@@ -12,9 +12,18 @@ from trivium.types.spec import ModelSpec
 DEFAULT_SLOTS = 32
 DEFAULT_CHUNK = 256
 DEFAULT_CONTEXT = 4096
+DEFAULT_WEIGHTS_CACHE = 16 * 2**30
 
 PROTOCOLS = frozenset(
-    {"output_formatter", "tgi_compat", "end_of_stream_token", "max_new_tokens", "max_input_tokens"}
+    {
+        "output_formatter",
+        "tgi_compat",
+        "async_mode",
+        "served_model_name",
+        "end_of_stream_token",
+        "max_new_tokens",
+        "max_input_tokens",
+    }
 )
 """Parameters of such models that protocols read, and not the engine."""
 
@@ -75,6 +84,12 @@ SETTINGS = (
         Form("ids of tokens, with ; between, or none", _tokens),
         help="The tokens that end a text, in place of those that the model's files name.",
     ),
+    Setting(
+        "weights_cache_bytes",
+        Size(0, 2**50),
+        DEFAULT_WEIGHTS_CACHE,
+        "Bytes of converted weights that are kept in the user's cache; 0 keeps none.",
+    ),
 )
 """What the engine knows; of what is not said the model and the machine decide, where there is no default."""
 
@@ -93,6 +108,7 @@ class GenerationOptions:
     generation_config: str = "auto"
     eos_token_id: tuple[int, ...] | None = None
     kv_bytes: int | None = None
+    weights_cache_bytes: int = DEFAULT_WEIGHTS_CACHE
 
 
 def unknown(parameters: Mapping[str, str]) -> tuple[str, ...]:

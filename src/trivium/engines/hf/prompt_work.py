@@ -5,12 +5,14 @@ Both open the same files by the same arguments, and a fingerprint says whether b
 
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from trivium.codecs.tokenizer_fingerprint import tokenizer_fingerprint
 from trivium.engines.hf.folder_code import FolderCode
+from trivium.engines.hf.gguf_model import open_gguf
 from trivium.engines.hf.prompts import PromptTokenizer, PromptWork
 from trivium.engines.hf.requests import GenerationLimits
 from trivium.engines.hf.token_length_policy import TokenLength
@@ -18,14 +20,19 @@ from trivium.machine.helper_process import Unopened, WorkOpener
 
 
 class TokenizerSource(msgspec.Struct, frozen=True):
-    """Says where a tokenizer is: a folder, or the GGUF file of that name in it; `trusts_code`: may code of it run?"""
+    """Says where a tokenizer is: a folder, or the GGUF file of that name in it; `trusts_code`: may code of it run?
+    `is_ours` where our own reader opens the file, which takes no PyTorch.
+    """
 
     folder: str
     gguf: str
     trusts_code: bool
+    is_ours: bool = False
 
     def open(self) -> Any:
         """Return the tokenizer. Raises whatever the library, or code of the folder, raises."""
+        if self.is_ours and (known := open_gguf(Path(self.folder, self.gguf))) is not None:
+            return known.tokenizer()
         import transformers
 
         extra = {"gguf_file": self.gguf} if self.gguf else {}
@@ -63,7 +70,7 @@ def open_prompt_work(arguments: str) -> PromptWork:
     """Return the work of a helper process from the JSON of `PromptWorkArguments`."""
     told = msgspec.json.decode(arguments, type=PromptWorkArguments)
     source = told.source
-    if not (source.gguf or source.trusts_code):
+    if not source.trusts_code and (source.is_ours or not source.gguf):
         # PyTorch is seconds and a quarter of a gigabyte, and tokenizers need none. The library asks whether it is
         # there; but to read the head of a GGUF file it imports it unasked, and so may code of the folder.
         sys.modules["torch"] = None  # type: ignore[assignment]

@@ -249,8 +249,8 @@ class RollingRunner:
     def _pieces(
         self, decided: StepPlan, sequences: Mapping[int, SequenceState]
     ) -> list[tuple[SequenceState, int]]:
-        """Return how many inputs are read of each prompt: fewer of those that are scored, since each of their tokens has
-        logits, which are as many numbers as the vocabulary has tokens.
+        """Return how many inputs are read of each prompt: fewer of those that are scored, since each of their tokens
+        has logits, which are as many numbers as the vocabulary has tokens.
         """
         found = [(sequences[one.key], one.count) for one in decided.pieces]
         scored = sum(not sequence.prompt.is_scored for sequence, _ in found)

@@ -12,8 +12,11 @@ from typing import Any
 
 import msgspec
 
+from trivium.codecs.gguf import TOKENS, GgufHead, ListLength
+from trivium.engines.hf.chat_template import template_fault, template_of
 from trivium.engines.hf.folder import CONFIG, Checkpoint, unfit
 from trivium.engines.hf.options import GenerationOptions
+from trivium.engines.hf.tokenizer_size import beyond_embedding, highest_token
 from trivium.files import open_file
 from trivium.types.generation import Sampling
 from trivium.types.spec import ModelSpec
@@ -73,6 +76,31 @@ def text_settings(
     return TextSettings(ends, False, sampling, warnings)
 
 
+def text_faults(files: Checkpoint, vocabulary: int, head: GgufHead | None) -> tuple[str, ...]:
+    """Return a sentence for each thing that is wrong with a model's tokenizer and chat template, and ends no load."""
+    if head is not None:
+        tokens, text = head.metadata.get(TOKENS), head.metadata.get("tokenizer.chat_template")
+        last = int(tokens) - 1 if isinstance(tokens, ListLength) else -1
+        place, size = str(files.folder / files.gguf), f"{head.architecture}.vocab_size"
+        fault = (
+            template_fault(f"{place} (tokenizer.chat_template)", text, {}) if isinstance(text, str) else ""
+        )
+        return tuple(
+            filter(None, (beyond_embedding(place, (last, f"number {last}"), vocabulary, size), fault))
+        )
+    try:
+        told = _read(files.folder / TOKENIZER_CONFIG)
+    except ValueError:
+        told = {}
+    place, template = template_of(files.folder, told)
+    highest = highest_token(_content(files.folder / TOKENIZER))
+    found = (
+        beyond_embedding(str(files.folder / TOKENIZER), highest, vocabulary, f"{CONFIG}, vocab_size"),
+        template_fault(place, template, told) if template else "",
+    )
+    return tuple(filter(None, found))
+
+
 def completed(sampling: Sampling, own: Mapping[str, float]) -> Sampling:
     """Return a request's sampling with the model's own where the request says nothing. Whether tokens are drawn at all
     is the request's to say; a model's temperature of 0 means the likeliest one.
@@ -107,10 +135,8 @@ def _generation(spec: ModelSpec, path: Path, is_needed: bool) -> Mapping[str, ob
 
 def _read(path: Path) -> Mapping[str, object]:
     """Return the JSON object of a file; an empty one where there is no file. ValueError says what is wrong with it."""
-    try:
-        with open_file(path) as file:
-            text = file.read(_MOST_BYTES + 1)
-    except OSError:
+    text = _content(path)
+    if not text and not path.is_file():
         return {}
     if len(text) > _MOST_BYTES:
         raise ValueError(f"has more than {_MOST_BYTES} bytes")
@@ -121,6 +147,15 @@ def _read(path: Path) -> Mapping[str, object]:
     if not isinstance(told, dict):
         raise ValueError("holds no JSON object")
     return told
+
+
+def _content(path: Path) -> bytes:
+    """Return a file, or so much of it that it is seen to be too long; nothing where it cannot be read."""
+    try:
+        with open_file(path) as file:
+            return file.read(_MOST_BYTES + 1)
+    except OSError:
+        return b""
 
 
 def _sampling(generation: Mapping[str, object]) -> tuple[dict[str, float], tuple[str, ...]]:

@@ -18,7 +18,7 @@ from trivium.formats.checkpoint.config import (
     read_config,
     read_tokenizer_code,
 )
-from trivium.formats.checkpoint.documents import JsonFile
+from trivium.formats.checkpoint.documents import JsonFile, read_object
 from trivium.formats.checkpoint.weights import LENGTH, MAX_INDEX, header_fault, lacking, read_index
 from trivium.types.errors import ConfigError
 from trivium.types.findings import Finding, Severity
@@ -54,6 +54,8 @@ def read_checkpoint(folder: Path, trusts_code: bool, trust: str, entry: str = ""
     files = frozenset(one.name for one in folder.iterdir() if not one.is_dir())
     if names.CONFIG in files:
         return _folder(folder, files, trusts_code, trust)
+    if names.ADAPTER in files:
+        return CheckpointReading("", findings=(_adapter_fault(folder),))
     models = names.gguf_files(files)
     if len(models) == 1:
         return _gguf(folder / models[0])
@@ -65,6 +67,20 @@ def read_checkpoint(folder: Path, trusts_code: bool, trust: str, entry: str = ""
     hint = "Keep one of them in the folder." if models else "Put the model's files into it."
     fault = _fault(folder, found, "a Hugging Face folder, or one .gguf file", hint)
     return CheckpointReading("", findings=(fault,))
+
+
+def _adapter_fault(folder: Path) -> Finding:
+    """Return the finding for a folder that only changes another model. Raises OSError."""
+    read = read_object(*_read(folder / names.ADAPTER, MAX_CONFIG), MAX_CONFIG, "")
+    base = read.document.get("base_model_name_or_path")
+    of = f" of {base[:80]!r}" if isinstance(base, str) else ""
+    return _fault(
+        folder / names.ADAPTER,
+        f"an adapter{of} (LoRA), which changes a model and is none by itself",
+        f"a folder with {names.CONFIG} and all weights",
+        "Merge it into its base once: AutoPeftModelForCausalLM.from_pretrained(FOLDER).merge_and_unload()"
+        ".save_pretrained(NEW), with the tokenizer's files; then serve NEW.",
+    )
 
 
 def names_in(folder: Path) -> frozenset[str]:

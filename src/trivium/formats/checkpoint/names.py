@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection
 
 CONFIG = "config.json"
+ADAPTER = "adapter_config.json"
 GGUF = ".gguf"
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"

@@ -67,7 +67,7 @@ class HuggingFaceFormat:
         except (OSError, ValueError):
             return ""
         if names.CONFIG not in found:
-            return ""
+            return _hint_of_adapter(path) if names.ADAPTER in found else ""
         return f"It has {names.CONFIG} and no weights: add {names.WEIGHTS}."
 
     def read(self, path: Path, defaults: Defaults) -> ReadResult:
@@ -86,6 +86,13 @@ class HuggingFaceFormat:
         origin = {**spec.origin, **_sources("inputs", facts.inputs, source)}
         origin |= _sources("outputs", facts.outputs, source)
         return replace(spec, inputs=facts.inputs, outputs=facts.outputs, origin=origin)
+
+
+def _hint_of_adapter(path: Path) -> str:
+    try:
+        return " ".join(map(str, read_checkpoint(path, False, "").findings))
+    except OSError:
+        return ""
 
 
 def _models(path: Path) -> list[Path]:

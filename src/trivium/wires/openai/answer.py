@@ -21,7 +21,7 @@ from trivium.types.ignored_fields import IgnoredFields
 from trivium.types.operations import ResponsePart
 from trivium.types.payload import Raw, Tensors
 from trivium.types.wire import NOTHING_YET, HttpAnswer, costly
-from trivium.wires.openai.completion_answers import CompletionChunks, CompletionForm, completion
+from trivium.wires.openai.completion_answers import CompletionChunks, completion
 from trivium.wires.openai.errors import error_object, refuse
 from trivium.wires.openai.request import (
     CHAT_SAMPLING,
@@ -186,7 +186,7 @@ class OpenAiEncoder:
         identity = self._named(model)
         if self._is_chat:
             return ChatChunks(identity, WORDS, form.has_logprobs, form.tells_usage, form.extras)
-        return CompletionChunks(identity, WORDS, form.tells_usage, _of_tokens(form))
+        return CompletionChunks(identity, WORDS, form.tells_usage, form.of_tokens)
 
     def _named(self, model: str) -> ChatIdentity:
         """Return whose answer it is: a request may have left out the model's name."""
@@ -202,7 +202,7 @@ class OpenAiEncoder:
         if self._is_chat:
             body = chat_completion(identity, WORDS, form.has_logprobs, whole, form.extras)
         else:
-            body = completion(identity, WORDS, whole, _of_tokens(form))
+            body = completion(identity, WORDS, whole, form.of_tokens)
         return HttpAnswer(200, self._id + JSON, (body,), len(body))
 
     def _raw(self, payload: Raw, final: bool) -> HttpAnswer:
@@ -217,10 +217,6 @@ class OpenAiEncoder:
             raise ServeError(Code.MODEL_FAILED, words)
         reason = reason_phrase(payload.reason) if payload.reason else None
         return HttpAnswer(status, self._id + _lines(payload), buffers, len(data), final, reason)
-
-
-def _of_tokens(form: OpenAiForm) -> CompletionForm:
-    return CompletionForm(form.alternatives if form.has_logprobs else None, form.extras, form.choices)
 
 
 def _lines(payload: Raw) -> bytes:

@@ -45,7 +45,7 @@ class ModelsEncoder:
             return encode_json({"object": "list", "data": [found[name] for name in sorted(found)]})
         if isinstance(answer, ModelDescription) and self._model:
             spec = answer.spec
-            return encode_json(self._entry(self._model, spec.name, spec.context))
+            return encode_json(_with_readiness(self._entry(self._model, spec.name, spec.context)))
         raise ServeError(Code.INTERNAL, "The server did not say which models there are. Report it.")
 
     def _entries(self, rows: Sequence[VersionStatus]) -> dict[str, dict[str, object]]:
@@ -67,3 +67,8 @@ class ModelsEncoder:
         if not context:
             return told
         return {**told, "root": root, "parent": None, "max_model_len": context}
+
+
+def _with_readiness(entry: dict[str, object]) -> dict[str, object]:
+    """Return a model as OpenAI describes it, and as KServe's v1 protocol does, which asks at the same path."""
+    return {**entry, "name": entry["id"], "ready": True}

@@ -29,6 +29,7 @@ from trivium.codecs.sampling_fields import (
 )
 from trivium.types.generation import Generate, Sampling
 from trivium.types.ignored_fields import IgnoredFields
+from trivium.wires.openai.completion_answers import CompletionForm
 
 COMPLETION_TOKENS = 16
 """Tokens of a completion that does not say how many."""
@@ -165,6 +166,11 @@ class OpenAiForm(msgspec.Struct, frozen=True, gc=False):
     alternatives: int = 0
     extras: AnswerExtras = NO_EXTRAS
     choices: int = 1
+
+    @property
+    def of_tokens(self) -> CompletionForm:
+        """Return what a completion tells of its tokens."""
+        return CompletionForm(self.alternatives if self.has_logprobs else None, self.extras, self.choices)
 
 
 def read_chat(

@@ -11,7 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from trivium_worker.dialects.torchserve.arrays import flattened, reshaped
+from trivium_worker.dialects.torchserve.tensors import HEADER_LENGTH, with_binary_data
 from trivium_worker.wire.values import Failure
+
+V2 = "kservev2"
+"""The envelope of the v2 protocol."""
 
 Handle = Callable[[Any, Any], Any]
 
@@ -122,12 +126,19 @@ class KServeV2Envelope(Envelope):
         self._names: list[str] = []
 
     def _taken_out(self, rows: list[dict[str, Any]]) -> Any:
-        document = _document(rows)
+        document = self._document(rows)
         inputs = [_with_shape(tensor) for tensor in document["inputs"]]
         self._names = [tensor["name"] for tensor in inputs]
         named = document.get("id")
         self._id = named if named and named.strip() else None
         return inputs
+
+    def _document(self, rows: list[dict[str, Any]]) -> Any:
+        length = self._context.get_request_header(0, HEADER_LENGTH)
+        body = _data(rows[0])
+        if length and isinstance(body, (bytes, bytearray)):
+            return with_binary_data(body, str(length))
+        return _document(rows)
 
     def _put_around(self, results: Any) -> Any:
         context = self._context
@@ -169,5 +180,5 @@ _ENVELOPES: dict[str, Callable[[Handle], Envelope]] = {
     "body": BodyEnvelope,
     "json": JsonEnvelope,
     "kserve": KServeEnvelope,
-    "kservev2": KServeV2Envelope,
+    V2: KServeV2Envelope,
 }

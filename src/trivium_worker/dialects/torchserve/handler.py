@@ -13,11 +13,12 @@ from typing import Any
 
 from trivium_worker.dialects.torchserve.answers import answer_of, elements_of, failure_of
 from trivium_worker.dialects.torchserve.entry import entry_point
-from trivium_worker.dialects.torchserve.envelopes import enveloped
+from trivium_worker.dialects.torchserve.envelopes import V2, enveloped
 from trivium_worker.dialects.torchserve.rows import row_of
+from trivium_worker.dialects.torchserve.tensors import tensor_of
 from trivium_worker.dialects.torchserve.yaml_values import from_json
 from trivium_worker.runtime.adapter import Adapter, Host, Setup
-from trivium_worker.wire.values import Failure, Item, Outcome
+from trivium_worker.wire.values import Failure, Item, Outcome, Raw
 
 
 class TorchServeAdapter(Adapter):
@@ -60,13 +61,14 @@ class TorchServeAdapter(Adapter):
                 raise Failure(f"System out of memory: {error}", "out of memory") from error
             raise
         self.entry = enveloped(entry, settings["service_envelope"])
+        self._speaks_v2 = settings["service_envelope"] == V2
 
     def run(self, items: list[Item]) -> list[Outcome]:
         """Every request of the batch fails by what the handler raises; SystemExit ends the worker."""
         rows: list[dict[str, Any]] = []
         processors = []
         for item in items:
-            row, headers = row_of(item, self._decodes)
+            row, headers = row_of(item, self._decodes, self._speaks_v2)
             rows.append(row)
             processors.append(self.processor_of(item, headers))
         self._show([id_of(item) for item in items], processors)
@@ -75,8 +77,8 @@ class TorchServeAdapter(Adapter):
             elements = elements_of(self._called(rows), len(items))
             self._check_criteria(elements)
             return [
-                answer_of(element, own)
-                for element, own in zip(elements, self.context.request_processor, strict=False)
+                self._outcome_of(item, element, own)
+                for item, element, own in zip(items, elements, self.context.request_processor, strict=False)
             ]
         except Exception as error:
             failure = failure_of(error)
@@ -132,6 +134,16 @@ class TorchServeAdapter(Adapter):
         result = self.entry(rows, self.context)
         self.context.metrics.add_time("PredictionTime", round((time.perf_counter() - began) * 1000, 2))
         return result
+
+    def _outcome_of(self, item: Item, element: Any, processor: Any) -> Outcome:
+        """Return an element as its client is to have it: of an envelope of v2, tensors to whoever has sent tensors."""
+        if (
+            self._speaks_v2
+            and not isinstance(item.payload, Raw)
+            and processor.get_response_status_code() < 400
+        ):
+            return [tensor_of(output) for output in element["outputs"]]
+        return answer_of(element, processor)
 
     def _part(self, item: Item, answer: Any) -> None:
         item.send(answer)

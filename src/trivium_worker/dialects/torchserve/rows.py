@@ -4,40 +4,26 @@ Source: spec sheet `torchserve`, section 4.2. Whole bodies and files are read by
 always bytes. A request of tensors becomes the document of the v2 protocol, or its only BYTES element the body.
 """
 
-import base64
 import json
 import logging
-import struct
 from typing import Any
 
+from trivium_worker.dialects.torchserve.tensors import document_of
 from trivium_worker.wire.values import Buffer, Item, Raw, Tensor
 
 BODY = "body"
 _FILE = "application/octet-stream"  # where a file does not say what it is
-_FORMS = {
-    "BOOL": "?",
-    "UINT8": "B",
-    "UINT16": "H",
-    "UINT32": "I",
-    "UINT64": "Q",
-    "INT8": "b",
-    "INT16": "h",
-    "INT32": "i",
-    "INT64": "q",
-    "FP16": "e",
-    "FP32": "f",
-    "FP64": "d",
-}
 
 
-def row_of(item: Item, decodes: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+def row_of(item: Item, decodes: bool, as_document: bool = False) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the handler's row, and the request's headers with those that the original adds: one per input, `explain`,
     `url_path` (both not where the route has no path) and, where a handler is to describe itself, `describe`. Without
-    `decodes` every input is bytes.
+    `decodes` every input is bytes. Tensors are a document `as_document` also where they are but one text, with its
+    BYTES in base64.
     """
     payload = item.payload
     if not isinstance(payload, Raw):
-        return _tensors_row(item, payload), {
+        return _tensors_row(item, payload, as_document), {
             BODY: {"content-type": "application/json"},
             "explain": "False",
             "url_path": "",
@@ -78,39 +64,9 @@ def _essence(content_type: str) -> str:
     return content_type.partition(";")[0].strip()
 
 
-def _tensors_row(item: Item, tensors: list[Tensor]) -> dict[str, Any]:
-    if len(tensors) == 1 and tensors[0].datatype == "BYTES":
+def _tensors_row(item: Item, tensors: list[Tensor], as_document: bool) -> dict[str, Any]:
+    if not as_document and len(tensors) == 1 and tensors[0].datatype == "BYTES":
         elements = tensors[0].elements()
         if len(elements) == 1:
             return {BODY: bytearray(elements[0])}
-    document: dict[str, Any] = {"id": item.request_id} if item.request_id else {}
-    document["inputs"] = [_described(tensor) for tensor in tensors]
-    return {BODY: document}
-
-
-def _described(tensor: Tensor) -> dict[str, Any]:
-    """Return tensors as v2 JSON has them, data flat. BYTES are text, or all base64 if one is no UTF-8: `parameters`
-    say so.
-    """
-    told: dict[str, Any] = {"name": tensor.name, "shape": list(tensor.shape), "datatype": tensor.datatype}
-    if tensor.datatype == "BYTES":
-        elements = tensor.elements()
-        try:
-            told["data"] = [element.decode("utf-8") for element in elements]
-        except UnicodeDecodeError:
-            told["data"] = [base64.b64encode(element).decode("ascii") for element in elements]
-            told["parameters"] = {"encoding": "base64"}
-    else:
-        told["data"] = _numbers(tensor)
-    return told
-
-
-def _numbers(tensor: Tensor) -> list[Any]:
-    data = tensor.data
-    if tensor.datatype == "BF16":  # the upper half of an FP32
-        halves = struct.unpack(f"<{len(data) // 2}H", data)
-        return list(
-            struct.unpack(f"<{len(halves)}f", struct.pack(f"<{len(halves)}I", *(h << 16 for h in halves)))
-        )
-    form = _FORMS[tensor.datatype]
-    return list(struct.unpack(f"<{len(data) // struct.calcsize('<' + form)}{form}", data))
+    return {BODY: document_of(item.request_id, tensors, always_base64=as_document)}

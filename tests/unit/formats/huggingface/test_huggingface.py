@@ -8,6 +8,7 @@ import pytest
 from tests.harness.llm_folders import EMPTY_WEIGHTS, GGUF, LLAMA, checkpoint, write
 
 from trivium.catalogue import CATALOGUE
+from trivium.formats.checkpoint.checkpoint import read_checkpoint
 from trivium.formats.huggingface.repository import FORMAT
 from trivium.types.datatype import DataType
 from trivium.types.spec import Defaults, Device, ModelFacts, ModelSpec, TensorSpec
@@ -201,3 +202,17 @@ def test_what_is_near_to_a_model_is_told_what_it_needs(tmp_path: Path) -> None:
     assert FORMAT.hint(tmp_path / "models--a--b") == f"This is an entry of a hub's cache: serve {cached}."
     assert not FORMAT.claims(tmp_path / "models--a--b")
     assert [FORMAT.hint(path) for path in (tmp_path / "absent", Path("\0"), cached.parent)] == ["", "", ""]
+
+
+def test_an_adapter_is_told_from_a_model_with_the_way_to_one(tmp_path: Path) -> None:
+    (tmp_path / "adapter_config.json").write_text(
+        '{"base_model_name_or_path": "ORG/base", "peft_type": "LORA"}'
+    )
+    (tmp_path / "adapter_model.safetensors").touch()
+    words = FORMAT.hint(tmp_path)
+    assert f"{tmp_path / 'adapter_config.json'}: an adapter of 'ORG/base' (LoRA)" in words
+    assert "merge_and_unload()" in words
+    (fault,) = read_checkpoint(tmp_path, False, "").findings
+    assert str(fault) == words
+    (tmp_path / "adapter_config.json").write_text("[")
+    assert "an adapter (LoRA)" in FORMAT.hint(tmp_path)

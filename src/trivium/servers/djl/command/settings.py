@@ -7,7 +7,7 @@ Raises ConfigError with every fault, CannotServe for what else keeps the origina
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trivium.app import Catalogue
@@ -37,17 +37,22 @@ _UNDER = (
 """Keys of the server that are a model's default under the same name."""
 
 _VARIABLES: Mapping[str, str] = {
-    "SERVING_MIN_WORKERS": "minWorkers",
-    "SERVING_MAX_WORKERS": "maxWorkers",
-    "SERVING_RETRY_THRESHOLD": "retry_threshold",
+    "MAX_BATCH_SIZE": "option.max_rolling_batch_size",
+    "MAX_BATCH_PREFILL_TOKENS": "option.max_rolling_batch_prefill_tokens",
+    "MAX_CONCURRENT_REQUESTS": "job_queue_size",
     "PREDICT_TIMEOUT": "option.predict_timeout",
     "MODEL_LOADING_TIMEOUT": "option.model_loading_timeout",
     "PYTHON_EXECUTABLE": "option.pythonExecutable",
     "DJL_ENTRY_POINT": "option.entryPoint",
-    "TENSOR_PARALLEL_DEGREE": "option.tensor_parallel_degree",
-    "PIPELINE_PARALLEL_DEGREE": "option.pipeline_parallel_degree",
 }
-"""Variable -> the setting of a model that it is the default of."""
+"""Variable -> the setting of a model that it is the default of, where the name is too common for any other command."""
+
+_OF_HF_MODEL_ID: Mapping[str, str] = {"HF_TASK": "option.task", "HF_REVISION": "option.revision"}
+"""Variable -> the setting of the model that HF_MODEL_ID names, and of no other."""
+
+SAGEMAKER_STORE = Path("/opt/ml/model")
+"""Where SageMaker puts a model, and DJL's containers look for it."""
+
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w-]*/[A-Za-z0-9][\w.-]*")
 """How ids of models are written at the Hugging Face hub."""
@@ -237,7 +242,7 @@ def _models(
     sources: Sources, environment: Mapping[str, str], home: Path, notices: list[str]
 ) -> list[StartupModel]:
     wanted = sources.text("load_models")
-    store = sources.text("model_store")
+    store = sources.text("model_store") or _sagemaker_store(environment, notices)
     if wanted.upper() == "NONE":
         found = []
     elif wanted.upper() == "ALL":
@@ -248,7 +253,27 @@ def _models(
         said_by = str(sources.settings["load_models"].origin)
         found = [_startup(url, said_by, home) for url in read_list(wanted)]
     model_id = environment.get("HF_MODEL_ID", "")
-    return [*found, _startup(read_url(model_id), "HF_MODEL_ID", home)] if model_id else found
+    return [*found, _named_by_variable(model_id, environment, home)] if model_id else found
+
+
+def _sagemaker_store(environment: Mapping[str, str], notices: list[str]) -> str:
+    """Return the folder that SageMaker fills, where it is filled and no variable names a model; empty else."""
+    if environment.get("HF_MODEL_ID") or _is_empty(SAGEMAKER_STORE) or not SAGEMAKER_STORE.is_dir():
+        return ""
+    notices.append(
+        f"No model store is set: the models are those of {SAGEMAKER_STORE}, as in DJL's containers."
+    )
+    return str(SAGEMAKER_STORE)
+
+
+def _named_by_variable(model_id: str, environment: Mapping[str, str], home: Path) -> StartupModel:
+    model = _startup(read_url(model_id), "HF_MODEL_ID", home)
+    under = {
+        key: SourceSetting(environment[name], Origin("the environment", name))
+        for name, key in _OF_HF_MODEL_ID.items()
+        if environment.get(name)
+    }
+    return replace(model, source=replace(model.source, under={**model.source.under, **under}))
 
 
 def _stored(store: Path, notices: list[str]) -> list[StartupModel]:

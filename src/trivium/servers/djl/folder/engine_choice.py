@@ -13,8 +13,11 @@ from trivium.formats.checkpoint.checkpoint import CheckpointReading
 from trivium.servers.djl.folder.folder import DjlModelFolder
 from trivium.servers.djl.words.detection import Detected, detect, find_file
 from trivium.servers.djl.words.engines import NAMES, PYTHON, SPELLINGS, DjlEngine, served_names
+from trivium.servers.djl.words.formatters import FORMATTERS
 from trivium.servers.djl.words.handlers import HandlerKind, is_asynchronous, kind_of, names_of
+from trivium.servers.djl.words.lmi_runtimes import HANDLERS
 from trivium.servers.djl.words.naming import inferred_name
+from trivium.servers.djl.words.served_code import formatters_of, services_of
 from trivium.servers.djl.words.settings import DjlSettings, Placed
 from trivium.types.findings import Change
 from trivium.types.spec import Origin
@@ -148,7 +151,8 @@ def _entry_point(
         return None
     if not _check_entry(settings, folder, entry.value):
         return None
-    _check_function(settings, folder, entry.value, function)
+    if _check_code(settings, folder, entry.value):
+        _check_function(settings, folder, entry.value, function)
     return entry
 
 
@@ -197,6 +201,33 @@ def _check_entry(settings: DjlSettings, folder: DjlModelFolder, entry: str) -> b
     return False
 
 
+def _check_code(settings: DjlSettings, folder: DjlModelFolder, entry: str) -> bool:
+    """Refuse code that needs a service of DJL's own as it is loaded, or that only surrounds one; return whether the
+    rest is worth a look.
+    """
+    file = folder.file_of(entry)
+    text = folder.text(file) if file else ""
+    for use in services_of(text):
+        built = f"the class {use.subclass} builds on" if use.subclass else "the module calls"
+        found = f"{built} {use.name}, a service of DJL's own, which is not supported in this version"
+        settings.blame(str(folder.path / file), use.line, found, "a handler of the folder's own", use.way_out)
+    formatters = formatters_of(text)
+    names = names_of(text)
+    if not formatters or names is None or "handle" in names:
+        return True
+    for name, (decorator, line) in formatters.items():
+        found = f"{name} is an @{decorator} around DJL's own engine, and such functions are not run in this version"
+        settings.blame(
+            str(folder.path / file),
+            line,
+            found,
+            "a handler, or no model.py",
+            f"Remove the file, and let option.output_formatter name one of {', '.join(FORMATTERS)}; or write "
+            "handle(inputs) there, which loads the model.",
+        )
+    return False
+
+
 def _check_function(settings: DjlSettings, folder: DjlModelFolder, entry: str, function: str) -> None:
     """Refuse a function that the entry's text does not have. A module that is not in the folder is not looked for."""
     file = folder.file_of(entry)
@@ -224,9 +255,10 @@ def _refuse_engine(settings: DjlSettings, folder: DjlModelFolder, detected: Dete
 def _refuse_missing(settings: DjlSettings, folder: DjlModelFolder, built_in: str) -> None:
     if built_in:
         found = f"the model needs DJL's own handler {built_in}, which is not supported in this version"
-        settings.fault(
-            _ENTRY, found, "a handler of the folder's own", "Write a model.py with handle(inputs)."
-        )
+        meant = near(built_in, HANDLERS, 0.9)
+        hint = f"Did you mean {meant}?" if meant else "Write a model.py with handle(inputs)."
+        mends = (Change(value=meant),) if meant else ()
+        settings.fault(_ENTRY, found, "a handler of the folder's own", hint, *mends)
     else:
         found = f"no Python file to run in {folder.path}"
         settings.fault(_ENTRY, found, "model.py", "Add it, or name another file in option.entryPoint.")

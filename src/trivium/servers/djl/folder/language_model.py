@@ -6,33 +6,25 @@ sections 11.1 and 11.2, and `llm`. Errors gather in the settings.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from trivium.formats.checkpoint.checkpoint import names_in, read_checkpoint
 from trivium.formats.checkpoint.names import CONFIG, GGUF, is_folder
 from trivium.servers.djl.folder.engine_choice import Choice
 from trivium.servers.djl.folder.folder import DjlModelFolder
+from trivium.servers.djl.folder.lmi_mode import BATCH, ENTRY, is_asynchronous, judge_runtime
 from trivium.servers.djl.words.detection import detect, find_file
 from trivium.servers.djl.words.engines import LANGUAGE_MODEL, NAMES, PYTHON
+from trivium.servers.djl.words.formatters import FORMATTERS
+from trivium.servers.djl.words.language_model_keys import SERVED_NAME
+from trivium.servers.djl.words.lmi_runtimes import HANDLERS
 from trivium.servers.djl.words.settings import DjlSettings, Placed
 from trivium.types.spec import Defaults, Origin
 
-_BATCH, _ENTRY, _MODEL_ID = "option.rolling_batch", "option.entryPoint", "option.model_id"
-_ASYNC = "option.async_mode"
-_TRUST, _DTYPE, _FORMATTER, _TGI = (
-    f"option.{name}" for name in ("trust_remote_code", "dtype", "output_formatter", "tgi_compat")
-)
-_PROCESSORS = "option.logits_processors"
+_MODEL_ID = "option.model_id"
+_TRUST, _TGI = "option.trust_remote_code", "option.tgi_compat"
+_PROCESSORS, _NAME = "option.logits_processors", f"option.{SERVED_NAME}"
 _TENSOR = "option.tensor_parallel_degree"
-_BUILT_IN = ("djl_python.huggingface", "djl_python.deepspeed", "djl_python.lmi_vllm.vllm_async_service")
-"""DJL's handlers of language models whose models the engine serves."""
-
-_UNSERVED = {
-    "djl_python.tensorrt_llm": "TensorRT-LLM",
-    "djl_python.transformers_neuronx": "Transformers-NeuronX",
-    "djl_python.transformers-neuronx": "Transformers-NeuronX",
-}
-_OURS = ("auto", "scheduler")
-_FORMATTERS = ("json", "jsonlines", "sse")
 _SLOTS = ("option.max_rolling_batch_size", "option.max_num_sequences", "option.max_num_seqs")
 _CHUNK = ("option.max_rolling_batch_prefill_tokens", "option.max_num_batched_tokens")
 _CONTEXT = ("option.max_model_len", "option.n_positions", "option.max_tokens")
@@ -43,7 +35,36 @@ _DTYPES = {
     **dict.fromkeys(("fp16", "float16", "half"), "fp16"),
     **dict.fromkeys(("bf16", "bfloat16"), "bf16"),
 }
-_WAY_OUT = "Write option.rolling_batch=auto, or load the model in a model.py."
+
+
+class _Words(NamedTuple):
+    """Says which parameter of the engine an option becomes, and by which word."""
+
+    parameter: str
+    ours: Mapping[str, str]
+    expected: str
+    hint: str = "Write one of them, or remove the line."
+
+
+_WORDS: Mapping[str, _Words] = {
+    "option.dtype": _Words(
+        "dtype",
+        _DTYPES,
+        "auto, fp32, fp16 or bf16",
+        "Write one of them; bf16 and fp16 take half the memory of fp32.",
+    ),
+    "option.output_formatter": _Words(
+        "output_formatter",
+        dict(zip(FORMATTERS, FORMATTERS, strict=True)),
+        f"one of {', '.join(FORMATTERS)}",
+    ),
+    "option.generation_config": _Words(
+        "generation_config",
+        {"auto": "auto", "vllm": "none"},
+        "auto, or vllm for none",
+        "Write one of them: the file is the one beside the weights.",
+    ),
+}
 
 
 def is_language_model(settings: DjlSettings, folder: DjlModelFolder) -> bool:
@@ -51,15 +72,15 @@ def is_language_model(settings: DjlSettings, folder: DjlModelFolder) -> bool:
     engine = settings.text(["engine"]).value.lower()
     if engine and NAMES.get(engine, (None, ""))[0] is not PYTHON:
         return False
-    entry = settings.text([_ENTRY]).value
+    entry = settings.text([ENTRY]).value
     if entry:
-        return entry in _BUILT_IN or entry in _UNSERVED
+        return entry in HANDLERS
     if find_file(folder.files, folder.prefixes, PYTHON.suffixes):
         return False
     detected = detect(folder.files, folder.prefixes)
-    if detected is not None and (detected.is_served or detected.built_in not in ("", *_BUILT_IN)):
+    if detected is not None and (detected.is_served or detected.built_in not in ("", *HANDLERS)):
         return False
-    return CONFIG in folder.files or any(bool(settings.text([key]).value) for key in (_BATCH, _MODEL_ID))
+    return CONFIG in folder.files or any(bool(settings.text([key]).value) for key in (BATCH, _MODEL_ID))
 
 
 def is_weights(path: Path) -> bool:
@@ -71,7 +92,8 @@ def choose(settings: DjlSettings, folder: DjlModelFolder, defaults: Defaults) ->
     """Return the engine, the file of weights and the engine's settings; None, and errors in `settings`, where there is
     none. Raises OSError.
     """
-    _judge_batching(settings)
+    mode = is_asynchronous(settings)
+    judge_runtime(settings, mode)
     _judge_devices(settings, defaults.gpus)
     root = _root(settings, folder)
     if root is None:
@@ -83,40 +105,15 @@ def choose(settings: DjlSettings, folder: DjlModelFolder, defaults: Defaults) ->
     rule = Placed("", Origin("a language model has no handler", ""))
     plain = Placed(False, rule.origin)
     engine = Placed(LANGUAGE_MODEL, _why(settings))
-    return Choice(engine, entry, rule, plain, root, _parameters(settings), made)
+    return Choice(engine, entry, rule, plain, root, _parameters(settings, mode), made)
 
 
 def _why(settings: DjlSettings) -> Origin:
     """Return which line makes the folder a language model."""
-    for key in (_BATCH, _ENTRY, _MODEL_ID):
+    for key in (BATCH, ENTRY, _MODEL_ID):
         if (text := settings.text([key])).value:
             return text.origin
     return Origin(f"the file {CONFIG}", "")
-
-
-def _judge_batching(settings: DjlSettings) -> None:
-    batch, entry = settings.text([_BATCH]), settings.text([_ENTRY])
-    word, runtime = batch.value.lower(), _UNSERVED.get(entry.value, "")
-    if runtime or word == "trtllm":
-        key, text = (_ENTRY, entry.value) if runtime else (_BATCH, batch.value)
-        found = f"{key}={text}: {runtime or 'TensorRT-LLM'} is not supported in this version"
-        settings.fault(key, found, "auto, scheduler, vllm, lmi-dist or deepspeed", _WAY_OUT)
-    elif word == "disable" and settings.switch(_ASYNC).value:
-        settings.notice(
-            _BATCH, f"{_BATCH}=disable with {_ASYNC}=true: requests run together as they come, as with auto"
-        )
-    elif word == "disable":
-        found = f"{_BATCH}=disable: static batching is not supported in this version"
-        settings.fault(_BATCH, found, "auto, or no such line", _WAY_OUT)
-    elif not word:
-        settings.notice(
-            "", f"without {_BATCH} DJL batches statically; here requests join and leave at every step"
-        )
-    elif word not in _OURS:
-        found = (
-            f"{_BATCH}={batch.value} is served by the engine {LANGUAGE_MODEL.engine}, on the CPU or one GPU"
-        )
-        settings.notice(_BATCH, found, "Write auto to leave the choice open.")
 
 
 def _judge_devices(settings: DjlSettings, gpus: int) -> None:
@@ -169,8 +166,10 @@ def _gguf(folder: DjlModelFolder, root: Path) -> str:
     return find_file(folder.files, folder.prefixes, (GGUF,))
 
 
-def _parameters(settings: DjlSettings) -> Mapping[str, Placed[str]]:
+def _parameters(settings: DjlSettings, mode: Placed[bool]) -> Mapping[str, Placed[str]]:
     found: dict[str, Placed[str]] = {}
+    if mode.value:
+        found["async_mode"] = Placed("true", mode.origin)
     for name, setting in (
         ("slots", _number(settings, _SLOTS)),
         ("prefill_chunk", _number(settings, _CHUNK)),
@@ -178,26 +177,26 @@ def _parameters(settings: DjlSettings) -> Mapping[str, Placed[str]]:
     ):
         if setting is not None:
             found[name] = setting
-    dtype = settings.text([_DTYPE])
-    if dtype.value:
-        if dtype.value.lower() not in _DTYPES:
-            hint = "Write one of them; bf16 and fp16 take half the memory of fp32."
-            settings.fault(_DTYPE, f"{_DTYPE}={dtype.value[:80]}", "auto, fp32, fp16 or bf16", hint)
-        found["dtype"] = Placed(_DTYPES.get(dtype.value.lower(), "auto"), dtype.origin)
     for key, name in ((_TRUST, "trust_remote_code"), (_TGI, "tgi_compat")):
         if settings.text([key]).value:
             switch = settings.switch(key)
             found[name] = Placed(str(switch.value).lower(), switch.origin)
-    processors = settings.text([_PROCESSORS])
-    if processors.value:
-        found["logits_processors"] = processors
-    formatter = settings.text([_FORMATTER])
-    if formatter.value:
-        if formatter.value.lower() not in _FORMATTERS:
-            text = f"{_FORMATTER}={formatter.value[:80]}, which is not supported in this version"
-            settings.fault(_FORMATTER, text, ", ".join(_FORMATTERS), "Write one of them, or remove the line.")
-        found["output_formatter"] = Placed(formatter.value.lower(), formatter.origin)
+    for key, name in ((_PROCESSORS, "logits_processors"), (_NAME, SERVED_NAME)):
+        if (named := settings.text([key])).value:
+            found[name] = named
+    for key, words in _WORDS.items():
+        if (word := _word(settings, key, words)) is not None:
+            found[words.parameter] = word
     return found
+
+
+def _word(settings: DjlSettings, key: str, words: _Words) -> Placed[str] | None:
+    """Return our word for the one that is written; a fault, and None, for one that has none."""
+    written = settings.text([key])
+    found = words.ours.get(written.value.lower())
+    if written.value and found is None:
+        settings.fault(key, f"{key}={written.value[:80]}", words.expected, words.hint)
+    return None if found is None else Placed(found, written.origin)
 
 
 def _number(settings: DjlSettings, keys: Sequence[str]) -> Placed[str] | None:

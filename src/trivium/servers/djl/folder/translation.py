@@ -5,7 +5,7 @@ Foreign words and units end here: milliseconds become seconds, devices become in
 """
 
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
@@ -15,6 +15,7 @@ from trivium.servers.djl.folder.folder import DjlModelFolder
 from trivium.servers.djl.folder.groups import GroupTranslation
 from trivium.servers.djl.folder.parameters import parameters
 from trivium.servers.djl.words import adapters
+from trivium.servers.djl.words.language_model_keys import DEFAULT_NAME, SERVED_NAME
 from trivium.servers.djl.words.settings import DEFAULT_PRIORITY, PRIORITY_LEVELS, DjlSettings, Placed
 from trivium.types.metrics import ModelMetrics
 from trivium.types.spec import (
@@ -110,6 +111,7 @@ class Translation:
             standing=tuple(self._adapters()) if self._is_python and settings.takes_adapters else (),
             translator=self._translated(),
             details=choice.checkpoint.details if choice.checkpoint else {},
+            aliases=self._aliases(own),
             origin=self._origin,
         )
         self._rule("the name of the folder or archive", "name")
@@ -119,6 +121,16 @@ class Translation:
         if choice.checkpoint:
             self._origin |= choice.checkpoint.origin()
         return spec
+
+    def _aliases(self, parameters: Mapping[str, Placed[str]]) -> tuple[str, ...]:
+        """Return how clients of OpenAI's API may call a model that generates."""
+        if not self._choice.engine.value.generates:
+            return ()
+        named = parameters.get(SERVED_NAME)
+        if named is None:
+            self._rule("rule: LMI calls its model so", "aliases")
+            return (DEFAULT_NAME,)
+        return (self._from("aliases", named),)
 
     def _translated(self) -> TranslatorSpec | None:
         if self._translator is None:

@@ -15,7 +15,6 @@ from trivium.codecs.header_text import JSON, has_controls, is_name, reason_phras
 from trivium.codecs.json_documents import indented
 from trivium.servers.djl.wire.binary_answer import binary_body, unnamed
 from trivium.servers.djl.wire.errors import HANDLER_FAILED, chunk, of_generation, refuse
-from trivium.servers.djl.wire.generate_request import LMI_NAMES
 from trivium.servers.djl.wire.generated_answer import LmiWriter, begin, piece_of
 from trivium.servers.djl.wire.meter import DjlMeter
 from trivium.servers.djl.wire.options import DjlOptions
@@ -114,13 +113,13 @@ class DjlInferEncoder:
         if not self._begun:
             if self.unknown is not None and error.reason == reasons.UNKNOWN_MODEL:
                 error = self.unknown
-            error = error if self._writer is None else of_generation(in_words_of(error, LMI_NAMES))
+            error = error if self._writer is None else of_generation(in_words_of(error, self._writer.names))
             options = self._options
             answer = refuse(error, self._request_id, options.exact, statuses=options.statuses)
             options.meter.refused(error, answer.status)
             return answer
-        error = in_words_of(error, LMI_NAMES)
-        body = chunk(error) if self._writer is None else self._writer.failed(error)
+        writer = self._writer
+        body = chunk(error) if writer is None else writer.failed(in_words_of(error, writer.names))
         return HttpAnswer(200, b"", (body,), len(body))
 
     def _generated(self, part: ResponsePart, writer: LmiWriter) -> HttpAnswer:

@@ -23,6 +23,7 @@ from trivium.codecs.sampling_fields import (
     read_sampling,
     sampling_of,
 )
+from trivium.servers.djl.words.formatters import FORMATTERS, OF_CHATS, Formatter, Shape
 from trivium.types import reasons
 from trivium.types.errors import Code, ServeError
 from trivium.types.generation import Generate
@@ -31,9 +32,6 @@ from trivium.types.payload import Raw, RawPart
 
 NEW_TOKENS = 30
 """Tokens of an answer that does not say how many."""
-
-FORMATTERS = ("json", "jsonlines", "sse")
-_REFUSED_FORMATTERS = ("json_chat", "jsonlines_chat", "sse_chat", "3p", "3p_stream", "none")
 
 SAMPLING: Mapping[str, str] = {
     "do_sample": "samples",
@@ -110,29 +108,42 @@ _CHAT_OWN = (
 
 class LmiForm(msgspec.Struct, frozen=True, gc=False):
     """Says how an answer is written: by which formatter, with details, with the prompt in front, and whether in the
-    spelling of TGI. Of a chat with log probabilities or not.
+    spelling of TGI, or that of the asynchronous mode. Of a chat with log probabilities or not.
     """
 
-    formatter: str = "json"
-    is_chat: bool = False
+    formatter: Formatter = FORMATTERS["json"]
     details: bool = False
     prompt: str = ""
     is_full: bool = False
     alternatives: int = 0
     as_tgi: bool = False
     has_logprobs: bool = False
+    as_async: bool = False
+    seed: int | None = None
+
+
+def read_document(raw: Raw) -> dict[str, Any]:
+    """Return the JSON of a body. INVALID where it is no object, TOO_LARGE."""
+    part = _body(raw)
+    if part.name == "inputs":
+        return {"inputs": str(part.data, "utf-8", "replace")}
+    return decode_request(part.data)
 
 
 def read_request(
-    raw: Raw, parameters: Mapping[str, str], ignored: IgnoredFields | None = None
+    document: dict[str, Any], parameters: Mapping[str, str], ignored: IgnoredFields | None = None
 ) -> tuple[Generate, LmiForm]:
-    """Return what is asked for of a model that has these parameters. INVALID, naming the field, or TOO_LARGE."""
-    document = _document(_body(raw))
+    """Return what is asked for of a model that has these parameters. INVALID, naming the field."""
     option = parameters.get("output_formatter", "").strip()
     as_tgi = parameters.get("tgi_compat", "").strip().lower() == "true"
     if "messages" in document:
         return _chat(document, option, as_tgi, ignored)
-    return _plain(document, option, as_tgi, ignored)
+    return _plain(document, option, as_tgi, is_async(parameters), ignored)
+
+
+def is_async(parameters: Mapping[str, str]) -> bool:
+    """Tell whether a model with these parameters is asked in DJL's asynchronous mode."""
+    return parameters.get("async_mode") == "true"
 
 
 def _body(raw: Raw) -> RawPart:
@@ -146,14 +157,8 @@ def _body(raw: Raw) -> RawPart:
     return named[0]
 
 
-def _document(part: RawPart) -> dict[str, Any]:
-    if part.name == "inputs":
-        return {"inputs": str(part.data, "utf-8", "replace")}
-    return decode_request(part.data)
-
-
 def _plain(
-    document: dict[str, Any], option: str, as_tgi: bool, ignored: IgnoredFields | None
+    document: dict[str, Any], option: str, as_tgi: bool, as_async: bool, ignored: IgnoredFields | None
 ) -> tuple[Generate, LmiForm]:
     top = RequestFields(document, ignored=ignored)
     for name, (way_out, neutral) in _TOP_REFUSED.items():
@@ -164,6 +169,8 @@ def _plain(
     streams = top.flag("stream") or False
     fields = RequestFields(top.objects("parameters"), "parameters.", ignored=ignored)
     asked = fields.text("output_formatter") or top.text("output_formatter") or ""
+    if as_async:
+        top.take("model")
     top.refuse_others(("inputs", "parameters", "stream", "messages", *_TOP_REFUSED))
     formatter = _formatter(asked, option, streams, as_tgi)
     details = fields.flag("details") or False
@@ -171,15 +178,27 @@ def _plain(
     said = read_sampling(fields, SAMPLING)
     judge_others(fields, REFUSED, WITHOUT_EFFECT)
     alternatives = said.pop("logprobs", 0)
-    if details or formatter != "json":
+    if formatter.shape is Shape.LMI and (details or formatter.streams):
         said["logprobs"] = alternatives
-    sampling = sampling_of(_filled(said), fields, SAMPLING)
+    sampling = sampling_of((_filled_async if as_async else _filled)(said), fields, SAMPLING)
     fields.refuse_others((*_OWN, *SAMPLING, *REFUSED))
     many = sampling.choices if sampling.best_of is None else max(sampling.best_of, sampling.choices)
-    if many > 1 and formatter != "json":
-        raise fields.contradiction("n", f"the formatter {formatter} writes one text alone. Ask for json.")
-    generate = Generate((inputs,), sampling=sampling, streams=formatter != "json")
-    return generate, LmiForm(formatter, False, details, inputs, is_full, alternatives, as_tgi)
+    if many > 1 and (formatter.streams or formatter.shape is Shape.VENDOR):
+        raise fields.contradiction(
+            "n", f"the formatter {formatter.name} writes one text alone. Ask for json."
+        )
+    generate = Generate((inputs,), sampling=sampling, streams=formatter.streams)
+    form = LmiForm(
+        formatter,
+        details,
+        inputs,
+        is_full,
+        alternatives,
+        as_tgi or as_async,
+        as_async=as_async,
+        seed=sampling.seed,
+    )
+    return generate, form
 
 
 def _chat(
@@ -193,8 +212,9 @@ def _chat(
     fields.take("user")
     streams = fields.flag("stream") or False
     formatter = _formatter(fields.text("output_formatter") or "", option, streams, as_tgi)
-    if streams and formatter == "json":
-        formatter = "jsonlines"
+    if streams and formatter.name == "json":
+        formatter = FORMATTERS["jsonlines"]
+    formatter = FORMATTERS[OF_CHATS.get(formatter.name, formatter.name)]
     has_logprobs = fields.flag("logprobs") or False
     alternatives = fields.integer("top_logprobs", 0, MOST_ALTERNATIVES)
     if alternatives and not has_logprobs:
@@ -208,21 +228,19 @@ def _chat(
     sampling = sampling_of(_filled(said), fields, CHAT_SAMPLING)
     fields.refuse_others((*_CHAT_OWN, *CHAT_SAMPLING, *CHAT_REFUSED))
     generate = Generate(
-        None, messages, sampling=sampling, streams=formatter != "json", template_arguments=arguments
+        None, messages, sampling=sampling, streams=formatter.streams, template_arguments=arguments
     )
-    return generate, LmiForm(formatter, True, alternatives=alternatives or 0, has_logprobs=has_logprobs)
+    return generate, LmiForm(formatter, alternatives=alternatives or 0, has_logprobs=has_logprobs)
 
 
-def _formatter(asked: str, option: str, streams: bool, as_tgi: bool) -> str:
+def _formatter(asked: str, option: str, streams: bool, as_tgi: bool) -> Formatter:
     """Return the request's own formatter, else the model's, else what the request's `stream` stands for."""
     found = asked or option or ("json" if not streams else "sse" if as_tgi else "jsonlines")
     if found not in FORMATTERS:
         whose = "request" if asked else "model"
         words = f"The output_formatter of the {whose} is {found[:40]!r}; expected is one of {', '.join(FORMATTERS)}."
-        if found in _REFUSED_FORMATTERS:
-            words += " Others are not supported in this version; chats need none of their own."
         raise field_error("output_formatter", words, reasons.UNSERVED_FIELD)
-    return found
+    return FORMATTERS[found]
 
 
 def _filled(said: Said) -> Said:
@@ -230,5 +248,16 @@ def _filled(said: Said) -> Said:
     samples = said.get("samples")
     if samples is None:
         samples = said.get("temperature", 0) > 0
+    tokens = max(NEW_TOKENS, said.get("min_tokens", 0))
+    return {"max_tokens": tokens, **said, "samples": samples}
+
+
+def _filled_async(said: Said) -> Said:
+    """Fill in the defaults of the asynchronous mode: 30 tokens, which are drawn unless do_sample is false or the
+    temperature is 0.
+    """
+    samples = said.get("samples")
+    if samples is not False:
+        samples = None if "temperature" in said else True
     tokens = max(NEW_TOKENS, said.get("min_tokens", 0))
     return {"max_tokens": tokens, **said, "samples": samples}

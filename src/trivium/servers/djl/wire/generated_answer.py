@@ -5,35 +5,39 @@ answer is kept but its text, which the last line repeats.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Protocol
 
-from trivium.codecs.chat_answers import ChatChunks, ChatIdentity, Words, chat_completion, encode_json
+from trivium.codecs.chat_answers import ChatChunks, ChatIdentity, chat_completion, encode_json
 from trivium.codecs.error_texts import wire_text
 from trivium.codecs.generation import generated_of
+from trivium.servers.djl.wire.async_mode import ChunkWriter, begin_async, framed, model_name
 from trivium.servers.djl.wire.errors import GENERATION_FAILED, lmi_body, of_generation
-from trivium.servers.djl.wire.generate_request import LmiForm, read_request
+from trivium.servers.djl.wire.generate_request import (
+    LMI_NAMES,
+    LmiForm,
+    is_async,
+    read_document,
+    read_request,
+)
+from trivium.servers.djl.wire.vendor_answer import VendorWriter
+from trivium.servers.djl.words.finish import WORDS
+from trivium.servers.djl.words.formatters import FORMATTERS, Shape
 from trivium.types.errors import ServeError, frameless
-from trivium.types.generation import Finish, Generate, Generated, GeneratedChoice, TokenText, joined
+from trivium.types.generation import Generate, Generated, GeneratedChoice, TokenText, joined
 from trivium.types.ignored_fields import IgnoredFields
 from trivium.types.operations import ResponsePart
 from trivium.types.payload import Raw
+from trivium.wires.openai.answer import WORDS as OPENAI_WORDS
 
-WORDS: Words = {
-    Finish.LENGTH: "length",
-    Finish.EOS: "eos_token",
-    Finish.STOP: "stop_sequence",
-    Finish.CANCELLED: "abort",
-    Finish.ERROR: "error",
-}
-_KINDS = {"json": "application/json", "jsonlines": "application/jsonlines", "sse": "text/event-stream"}
 _NO_TOKEN = TokenText(-1, "", 0.0)
 
 
 class LmiWriter(Protocol):
-    """Writes the parts of one answer. `kind` is its content type; without `streams` it is one whole."""
+    """Writes the parts of one answer. `kind` is its content type; `names` are those of its request's fields."""
 
     kind: str
-    streams: bool
+    names: Mapping[str, str]
 
     def write(self, part: Generated, final: bool) -> bytes:
         """Return the bytes of a part; nothing where they wait for others."""
@@ -53,13 +57,29 @@ def begin(
     form asked for. Fields without effect are `ignored`, or else refused. Raises a `Refusal` that names the field.
     """
     try:
-        generate, form = read_request(raw, parameters, ignored)
+        document = read_document(raw)
+        if is_async(parameters) and "inputs" not in document:
+            return begin_async(document, parameters, request_id, created, ignored)
+        generate, form = read_request(document, parameters, ignored)
     except ServeError as error:
         raise of_generation(frameless(error)) from error
-    if form.is_chat:
-        model = parameters.get("served_model_name", "lmi")
-        return generate, ChatWriter(form, ChatIdentity(f"chatcmpl-{request_id}", int(created), model))
-    return generate, WholeWriter(form) if form.formatter == "json" else TokenWriter(form)
+    return generate, _writer(form, parameters, request_id, created)
+
+
+def _writer(form: LmiForm, parameters: Mapping[str, str], request_id: str, created: float) -> LmiWriter:
+    formatter = form.formatter
+    match formatter.shape:
+        case Shape.CHAT:
+            identity = ChatIdentity(f"chatcmpl-{request_id}", int(created), model_name(parameters))
+            chunks = ChatChunks(identity, WORDS, form.has_logprobs, False)
+            return ChunkWriter(
+                formatter, chunks, partial(chat_completion, identity, WORDS, form.has_logprobs), LMI_NAMES
+            )
+        case Shape.VENDOR:
+            return VendorWriter(form)
+        case Shape.TEXT:
+            return TextWriter(form)
+    return TokenWriter(form) if formatter.streams else WholeWriter(form)
 
 
 def piece_of(part: ResponsePart, writer: LmiWriter) -> bytes:
@@ -67,17 +87,11 @@ def piece_of(part: ResponsePart, writer: LmiWriter) -> bytes:
     return writer.write(generated_of(part.payload), part.final)
 
 
-def _framed(documents: Sequence[bytes], formatter: str) -> bytes:
-    if formatter == "sse":
-        return b"".join([b"data: %b\n\n" % document for document in documents])
-    return b"".join([b"%b\n" % document for document in documents])
-
-
 class WholeWriter:
     """Writes one object, once all is there."""
 
-    streams = False
-    kind = _KINDS["json"]
+    kind = FORMATTERS["json"].kind
+    names: Mapping[str, str] = LMI_NAMES
 
     def __init__(self, form: LmiForm) -> None:
         self._form = form
@@ -98,7 +112,7 @@ class WholeWriter:
                     {**_text_of(other, form), **_details(other, form)} for other in choices[1:]
                 ]
             document["details"] = details
-        return encode_json([document] if form.as_tgi else document)
+        return encode_json([document] if form.as_tgi and not form.as_async else document)
 
     def failed(self, error: ServeError) -> bytes:
         """See `LmiWriter`."""
@@ -108,12 +122,12 @@ class WholeWriter:
 class TokenWriter:
     """Writes a line, or an event, for each token; the last one has the whole text."""
 
-    streams = True
+    names: Mapping[str, str] = LMI_NAMES
 
     def __init__(self, form: LmiForm) -> None:
         self._form = form
         self._framing = form.formatter
-        self.kind = _KINDS[form.formatter]
+        self.kind = form.formatter.kind
         self._logprob = "logprob" if form.as_tgi else "log_prob"
         self._texts: list[str] = []
         self._tokens = 0
@@ -126,40 +140,49 @@ class TokenWriter:
         self._tokens += len(choice.ids) or len(tokens)
         if not tokens and (choice.text or final):
             tokens = (TokenText(choice.ids[-1] if choice.ids else -1, choice.text),)
-        documents = [encode_json({"token": self._token(token)}) for token in tokens]
+        documents = [self._line(token) for token in tokens]
         if final:
-            last = encode_json(self._last(choice))
-            documents[-1] = b"%b,%b" % (documents[-1][:-1], last[1:])
-        return _framed(documents, self._framing)
+            documents[-1] |= self._last(choice, part)
+        return framed([encode_json(document) for document in documents], self._framing)
 
     def failed(self, error: ServeError) -> bytes:
         """See `LmiWriter`."""
         text = wire_text(error.message)
         document: dict[str, object] = {
-            "token": {**self._token(_NO_TOKEN), "error_msg": text},
+            "token": {
+                **_token(_NO_TOKEN, self._form, self._logprob, self._form.alternatives),
+                "error_msg": text,
+            },
             "generated_text": None,
         }
         document |= {"error": text, "code": error.status or GENERATION_FAILED}
         if self._form.details:
             document["details"] = {"finish_reason": "error", "generated_tokens": self._tokens}
-        return _framed([encode_json(document)], self._framing)
+        return framed([encode_json(document)], self._framing)
 
-    def _token(self, token: TokenText) -> dict[str, object]:
-        found: dict[str, object] = {"id": token.id, "text": token.text, self._logprob: token.logprob}
-        if self._form.as_tgi:
-            found["special"] = token.is_special
-        elif token.is_special:
-            found["special_token"] = True
-        if self._form.alternatives:
-            found["top_tokens"] = _alternatives(token, self._logprob)
-        return found
+    def _line(self, token: TokenText) -> dict[str, object]:
+        if self._form.as_async:
+            return {
+                "index": 0,
+                "token": _token(token, self._form, self._logprob, self._form.alternatives),
+                "generated_text": None,
+                "details": None,
+            }
+        return {"token": _token(token, self._form, self._logprob, self._form.alternatives)}
 
-    def _last(self, choice: GeneratedChoice) -> dict[str, object]:
+    def _last(self, choice: GeneratedChoice, part: Generated) -> dict[str, object]:
         form = self._form
         text = "".join(self._texts)
         found: dict[str, object] = {"generated_text": form.prompt + text if form.is_full else text}
-        if form.details:
-            finish = None if choice.finish is None else WORDS[choice.finish]
+        finish = word_of(choice, form)
+        if form.details and form.as_async:
+            found["details"] = {
+                "finish_reason": finish,
+                "seed": form.seed,
+                "generated_tokens": self._tokens,
+                "input_length": None if part.usage is None else part.usage.prompt_tokens,
+            }
+        elif form.details:
             found["details"] = {
                 "finish_reason": finish,
                 "generated_tokens": self._tokens,
@@ -168,30 +191,24 @@ class TokenWriter:
         return found
 
 
-class ChatWriter:
-    """Writes a chat: one object, or a chunk for each part; events end with a mark of their own."""
+class TextWriter:
+    """Writes the text as it comes, and nothing else."""
 
-    def __init__(self, form: LmiForm, identity: ChatIdentity) -> None:
-        self._form = form
-        self._identity = identity
-        self._chunks = ChatChunks(identity, WORDS, form.has_logprobs, False)
-        self._held: list[Generated] = []
-        self.streams = form.formatter != "json"
-        self.kind = _KINDS[form.formatter]
+    names: Mapping[str, str] = LMI_NAMES
+
+    def __init__(self, form: LmiForm) -> None:
+        self.kind = form.formatter.kind
+        self._before = form.prompt if form.is_full else ""
 
     def write(self, part: Generated, final: bool) -> bytes:
         """See `LmiWriter`."""
-        if self.streams:
-            body = _framed(self._chunks.documents(part), self._form.formatter)
-            return body + b"data: [DONE]\n\n" if final and self._form.formatter == "sse" else body
-        self._held.append(part)
-        if not final:
-            return b""
-        return chat_completion(self._identity, WORDS, self._form.has_logprobs, joined(self._held))
+        text = self._before + "".join(choice.text for choice in part.choices[:1])
+        self._before = ""
+        return text.encode("utf-8", "replace")
 
     def failed(self, error: ServeError) -> bytes:
         """See `LmiWriter`."""
-        return _framed([lmi_body(error)], self._form.formatter)
+        return lmi_body(error)
 
 
 def _text_of(choice: GeneratedChoice, form: LmiForm) -> dict[str, object]:
@@ -200,19 +217,11 @@ def _text_of(choice: GeneratedChoice, form: LmiForm) -> dict[str, object]:
 
 def _details(choice: GeneratedChoice, form: LmiForm) -> dict[str, object]:
     logprob = "logprob" if form.as_tgi else "log_prob"
-    tokens = []
-    for token in choice.tokens:
-        found: dict[str, object] = {"id": token.id, "text": token.text, logprob: token.logprob}
-        if form.as_tgi:
-            found["special"] = token.is_special
-        elif token.is_special:
-            found["special_token"] = True
-        tokens.append(found)
     details: dict[str, object] = {
-        "finish_reason": None if choice.finish is None else WORDS[choice.finish],
+        "finish_reason": word_of(choice, form),
         "generated_tokens": len(choice.ids) or len(choice.tokens),
-        "inputs": form.prompt,
-        "tokens": tokens,
+        **({"seed": form.seed, "prefill": []} if form.as_async else {"inputs": form.prompt}),
+        "tokens": [_token(token, form, logprob) for token in choice.tokens],
     }
     if form.alternatives:
         details["top_tokens"] = [_alternatives(token, logprob) for token in choice.tokens]
@@ -221,3 +230,22 @@ def _details(choice: GeneratedChoice, form: LmiForm) -> dict[str, object]:
 
 def _alternatives(token: TokenText, logprob: str) -> list[dict[str, object]]:
     return [{"id": id, "text": text, logprob: value} for id, text, value in token.alternatives]
+
+
+def _token(token: TokenText, form: LmiForm, logprob: str, alternatives: int = 0) -> dict[str, object]:
+    found: dict[str, object] = {"id": token.id, "text": token.text, logprob: token.logprob}
+    if form.as_async:
+        pass  # three members, whatever the token is
+    elif form.as_tgi:
+        found["special"] = token.is_special
+    elif token.is_special:
+        found["special_token"] = True
+    if alternatives:
+        found["top_tokens"] = _alternatives(token, logprob)
+    return found
+
+
+def word_of(choice: GeneratedChoice, form: LmiForm) -> str | None:
+    """Return why a sequence has ended, in LMI's words or, in the asynchronous mode, in OpenAI's."""
+    words = OPENAI_WORDS if form.as_async else WORDS
+    return None if choice.finish is None else words[choice.finish]

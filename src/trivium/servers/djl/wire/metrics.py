@@ -15,6 +15,7 @@ from trivium.servers.djl.wire.errors import MANAGES, refuse
 from trivium.servers.djl.wire.own_metrics import OwnMetrics
 from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.operations import CollectMetrics, ResponsePart
+from trivium.types.spoken import spoken
 from trivium.types.statistics import MetricsReport
 from trivium.types.wire import Head, HttpAnswer
 
@@ -31,8 +32,10 @@ def decode_metrics(
     if not is_on:
         raise said(
             Code.INVALID,
-            "Metrics for Prometheus are not switched on here. Start the server with SERVING_PROMETHEUS=true or "
-            "--djl-prometheus, or ask for /metrics.",
+            spoken(
+                "Metrics for Prometheus are not switched on here. Start the server with SERVING_PROMETHEUS=true or "
+                "--djl-prometheus, or ask for /metrics."
+            ),
             "Prometheus is not enabled.",
         )
     try:

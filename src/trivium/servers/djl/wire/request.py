@@ -15,6 +15,7 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.generation import Generate
 from trivium.types.operations import PREDICT, Infer
 from trivium.types.payload import Raw, RawForm, RawPart
+from trivium.types.spoken import spoken
 from trivium.types.wire import Body, Head, Target
 
 _ATTRIBUTES = "x-amzn-sagemaker-custom-attributes"
@@ -90,8 +91,11 @@ def decode_infer(
     if known.handler and not may_name_handler:
         raise said(
             Code.INVALID,
-            "The request has a header, or custom attribute, named handler. Which function answers is the model's to "
-            "say (option.handler); send the request without it, or start the server with --djl-handler-override.",
+            spoken(
+                "The request has a header, or custom attribute, named handler. Which function answers is the model's "
+                "to say (option.handler); send the request without it, or start the server with "
+                "--djl-handler-override."
+            ),
             "The handler can't be overridden in a request",
         )
     properties, query = known.properties, known.query

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from trivium.codecs.java_properties import Properties
 from trivium.servers.djl.words.engines import ENGINES, LANGUAGE_MODEL, DjlEngine, row_of
-from trivium.servers.djl.words.names import LANGUAGE_MODEL_OPTIONS, OPTION, nearest
+from trivium.servers.djl.words.names import OPTION, nearest
 from trivium.servers.djl.words.values import FORMS, fault_of
 from trivium.settings.setting import Setting, Support
 from trivium.types.findings import Change, Finding, Severity
@@ -16,11 +16,12 @@ from trivium.types.findings import Change, Finding, Severity
 MOST_COMPARED = 300
 """Unknown keys of a file that are compared with the known ones: a file of megabytes must not take minutes."""
 
-_LONG_ENOUGH = 9
+_LONG_ENOUGH = len(OPTION) + 9
 KNOWN = tuple(
     dict.fromkeys(
-        [key for engine in (*ENGINES, LANGUAGE_MODEL) for key in engine.keys]
-        + sorted(OPTION + name for name in LANGUAGE_MODEL_OPTIONS if len(name) >= _LONG_ENOUGH)
+        [key for engine in ENGINES for key in engine.keys]
+        + [key for key, row in LANGUAGE_MODEL.keys.items() if row.support is Support.YES]
+        + sorted(key for key in LANGUAGE_MODEL.keys if len(key) >= _LONG_ENOUGH)
     )
 )
 """Keys that a misspelt one may have been meant as. The short names of arguments are left out: anybody's may be near."""

@@ -47,7 +47,8 @@ EVERY = {
     **reported("devices of that kind are not used", "nc.minWorkers", "nc.maxWorkers"),
     **used("retry_threshold", "option.modelName", "option.modeName", "option.model_loading_timeout"),
     **used("required_memory_mb", "reserved_memory_mb", "gpu.required_memory_mb", "gpu.reserved_memory_mb"),
-    **used("log_model_metric", "log_request_metric", "metrics_aggregation", "option.parallel_loading"),
+    **used("log_model_metric", "log_request_metric", "metrics_aggregation"),
+    **reported("all workers are started at once", "option.parallel_loading", harmless=("", "true")),
     **reported("the model directory is the folder that is served", "option.model_dir"),
 }
 

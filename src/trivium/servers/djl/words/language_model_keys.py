@@ -1,12 +1,39 @@
 """Keys of serving.properties for language models: each is used, reported (answers stay the same) or refused.
 
 Source: spec sheets `djl`, section 11.1, and `llm`. DJL ignores the options of a runtime that it does not run, so that
-they are reported; what would make another answer is refused.
+they are reported; what would make another answer is refused. What but one runtime knows is in `lmi_runtime_options`.
 """
 
-from trivium.servers.djl.words.keys import EVERY, refused, reported, used
+from collections.abc import Mapping
 
-_UNLESS_FALSE = ("", "false")
+from trivium.servers.djl.words.formatters import FORMATTERS
+from trivium.servers.djl.words.keys import EVERY
+from trivium.servers.djl.words.lmi_option import (
+    COUNT,
+    LIST,
+    PATH,
+    LmiOption,
+    refused,
+    reported,
+    row,
+    settings_of,
+    used,
+)
+from trivium.servers.djl.words.lmi_runtime_options import OF_ONE_RUNTIME
+from trivium.servers.djl.words.lmi_runtimes import (
+    ACCELERATE,
+    DEEPSPEED,
+    EVERY_RUNTIME,
+    HANDLERS,
+    LMI_DIST,
+    NEURON,
+    ROLLING_BATCHES,
+    TRTLLM,
+    VLLM,
+)
+from trivium.settings.kinds import SWITCH, TEXT, Number, OneOf, Whole
+from trivium.settings.setting import Support
+
 _ADAPTERS = (
     "Adapters of language models are not supported in this version: merge the adapter into the weights, or load it in "
     "a model.py."
@@ -14,163 +41,221 @@ _ADAPTERS = (
 _QUANTISED = (
     "Quantising is not supported in this version: serve the weights with option.dtype=bf16, or a .gguf file."
 )
-_DRAFTS = (
-    "Draft models are not supported in this version: remove it; answers are the same without, only later."
-)
 _TOOLS = (
     "Tool calls and reasoning are not taken out of the text in this version: remove it, and parse the text."
 )
-_GPUS = "A model on several machines is vLLM's: give it one, or let a model.py run it."
 _STATIC = (
     "Static batching is not supported in this version: write option.max_rolling_batch_size in its place."
 )
+SERVED_NAME, DEFAULT_NAME = "served_model_name", "lmi"
+"""The parameter that has the name on OpenAI's wire, and that name where nothing says another."""
 
-LANGUAGE_MODEL = {
-    **EVERY,
-    **used("option.rolling_batch", "option.model_id", "option.entryPoint", "option.dtype"),
-    **used("option.max_rolling_batch_size", "option.max_num_sequences", "option.max_num_seqs"),
-    **used("option.max_rolling_batch_prefill_tokens", "option.max_num_batched_tokens"),
-    **used("option.max_model_len", "option.n_positions", "option.max_tokens"),
-    **used("option.max_input_len", "option.max_output_len"),
-    **used("option.trust_remote_code", "option.output_formatter", "option.tgi_compat"),
-    **used("option.logits_processors"),
-    **used("option.tensor_parallel_degree", "option.predict_timeout"),
+_ALL, _PIPELINES = (EVERY_RUNTIME,), (ACCELERATE, DEEPSPEED)
+_ROLLING = OneOf(("auto", "disable", *ROLLING_BATCHES), any_case=True)
+_DTYPES = OneOf(
+    ("auto", "fp32", "fp16", "bf16", "int8", "float32", "float", "float16", "half", "bfloat16"), any_case=True
+)
+_QUANTISERS = OneOf(
+    (
+        "awq",
+        "gptq",
+        "fp8",
+        "bitsandbytes",
+        "bitsandbytes4",
+        "bitsandbytes8",
+        "dynamic_int8",
+        "static_int8",
+        "smoothquant",
+    )
+)
+
+LMI_OPTIONS: Mapping[str, LmiOption] = {
+    **used(
+        _ALL,
+        row("/engine", OneOf(("Python", "MPI", "DeepSpeed"), any_case=True), "Python"),
+        row("/job_queue_size", COUNT, "1000"),
+        row("async_mode", SWITCH, "true"),
+        row("entryPoint", OneOf(tuple(HANDLERS)), "djl_python.lmi_vllm.vllm_async_service"),
+        row("model_id", PATH),
+        row("max_rolling_batch_size", COUNT, "32"),
+        row("trust_remote_code", SWITCH, "false"),
+        row("output_formatter", OneOf(tuple(FORMATTERS), any_case=True), "json"),
+        row("tgi_compat", SWITCH, "false"),
+        row("model_loading_timeout", COUNT, "240"),
+        row("predict_timeout", COUNT, "120"),
+        row("/max_idle_time", Whole(), "60"),
+        row("max_idle_time", Whole(), "60"),
+    ),
+    **used(
+        _ALL,
+        row("rolling_batch", _ROLLING, "auto"),
+        how="which runtime it names is told once; disable needs option.async_mode=true",
+        refuses=("disable",),
+    ),
+    **used(
+        _ALL,
+        row("dtype", _DTYPES, "auto"),
+        how="weights of 8 bits come as a .gguf file",
+        refuses=("int8",),
+    ),
+    **used(_ALL, row("tensor_parallel_degree", Whole(1, words=("max",))), how="reported above one device"),
+    **used((), row("logits_processors"), how="ours: what a request may choose by its name"),
+    **used(
+        (VLLM, LMI_DIST),
+        row("max_rolling_batch_prefill_tokens", COUNT, "256"),
+        row("max_num_batched_tokens", COUNT, "256"),
+        row("max_num_seqs", COUNT),
+        row("max_model_len", COUNT),
+    ),
+    **used((VLLM,), row(SERVED_NAME, default=DEFAULT_NAME)),
+    **used((VLLM,), row("generation_config", OneOf(("auto", "vllm")), "auto")),
+    **used((TRTLLM,), row("max_num_sequences", COUNT)),
+    **used(
+        (TRTLLM,),
+        row("max_input_len", COUNT),
+        row("max_output_len", COUNT),
+        how="both together are the context",
+    ),
+    **used((NEURON,), row("n_positions", COUNT)),
+    **used((DEEPSPEED,), row("max_tokens", COUNT)),
+    **reported(_ALL, "the model directory is the folder that is served", row("model_dir", PATH)),
+    **reported(_ALL, "all workers are started at once", row("parallel_loading", SWITCH, "", "true")),
     # Of every kind of model, with another meaning here.
-    **refused(_STATIC, "batch_size", "max_dynamic_batch_size", harmless=("", "1")),
-    **refused(_STATIC, "option.enable_streaming", harmless=_UNLESS_FALSE),
+    **refused(_ALL, _STATIC, row("/batch_size", COUNT, "1"), row("/max_dynamic_batch_size", COUNT, "1")),
+    **refused(_PIPELINES, _STATIC, row("enable_streaming", OneOf(("false", "true", "huggingface")), "false")),
     **reported(
+        _ALL,
         "a request joins those that run at the next step, without waiting for others",
-        *("max_batch_delay", "option.max_batch_delay", "option.waiting_steps"),
+        row("/max_batch_delay", Whole()),
+        row("max_batch_delay", Whole()),
+        row("waiting_steps", COUNT),
     ),
     # What would make other answers, or none.
-    **refused(_QUANTISED, "option.quantize", "option.quantization"),
-    **refused(_QUANTISED, "option.load_in_4bit", "option.load_in_8bit", harmless=_UNLESS_FALSE),
-    **refused(_ADAPTERS, "option.enable_lora", "option.is_peft_model", harmless=_UNLESS_FALSE),
-    **refused(_ADAPTERS, "option.adapters"),
-    **refused(_DRAFTS, "option.draft_model_id"),
-    **refused(_TOOLS, "option.enable_auto_tool_choice", "option.enable_reasoning", harmless=_UNLESS_FALSE),
-    **refused(_TOOLS, "option.tool_call_parser", "option.reasoning_parser"),
-    **reported("it runs on one device", "option.pipeline_parallel_degree", harmless=("", "1")),
-    **refused(_GPUS, "option.cluster_size", harmless=("", "1")),
+    **refused(_ALL, _QUANTISED, row("quantize", _QUANTISERS)),
+    **refused((VLLM,), _QUANTISED, row("quantization", _QUANTISERS)),
     **refused(
-        "Answers in the form of Bedrock are not supported in this version: remove it.",
-        "option.bedrock_compat",
-        harmless=_UNLESS_FALSE,
+        (ACCELERATE, NEURON),
+        _QUANTISED,
+        row("load_in_4bit", SWITCH, "false"),
+        row("load_in_8bit", SWITCH, "false"),
+    ),
+    **refused(_ALL, _ADAPTERS, row("enable_lora", SWITCH, "false"), row("is_peft_model", SWITCH, "false")),
+    **refused(_ALL, _ADAPTERS, row("adapters", PATH)),
+    **refused(
+        (VLLM,),
+        _TOOLS,
+        row("enable_auto_tool_choice", SWITCH, "false"),
+        row("enable_reasoning", SWITCH, "false"),
+        row("tool_call_parser"),
+        row("reasoning_parser"),
     ),
     **refused(
+        _ALL,
+        "A model on several machines is vLLM's: give it one, or let a model.py run it.",
+        row("cluster_size", COUNT, "1"),
+    ),
+    **refused(
+        _ALL,
+        "Answers in the form of Bedrock are not supported in this version: write option.output_formatter=3p for its "
+        "answers, or remove it.",
+        row("bedrock_compat", SWITCH, "false"),
+    ),
+    **refused(
+        _ALL,
         "A formatter of the model's own is not supported in this version: remove it, or write a model.py.",
-        "option.input_formatter",
+        row("input_formatter"),
     ),
     **refused(
+        (VLLM,),
         "The template lies in the model's folder: write it to chat_template.jinja there.",
-        "option.chat_template",
+        row("chat_template", PATH),
     ),
     **refused(
+        _ALL,
         "Text is generated, and nothing else: for embeddings or classes take another model, with a translator.",
-        *("option.task", "task", "application"),
-        harmless=("", "auto", "generate", "text-generation", "text_generation"),
+        row("task", TEXT, "text-generation", "auto", "generate", "text_generation"),
+        row("/task", TEXT, "text-generation", "auto", "generate", "text_generation"),
+        row("/application", TEXT, "text-generation", "auto", "generate", "text_generation"),
     ),
-    **reported(
-        "requests of a language model always run together", "option.async_mode", harmless=_UNLESS_FALSE
-    ),
+    **reported(_ALL, "it runs on one device", row("pipeline_parallel_degree", COUNT, "1")),
     # The handler's process, which there is not.
-    **reported("no handler is run", "option.handler", harmless=("", "handle")),
+    **reported(_ALL, "no handler is run", row("handler", default="handle")),
     **reported(
+        _ALL,
         "the model runs in the server's own interpreter",
-        *("option.pythonExecutable", "option.env", "option.enable_venv"),
-        harmless=_UNLESS_FALSE,
+        row("pythonExecutable", PATH),
+        row("env"),
+        row("enable_venv", SWITCH, "false"),
     ),
     **reported(
+        _ALL,
         "the model runs in one process",
-        *("option.mpi_mode", "option.use_passive_workers", "option.multi_gpu"),
-        harmless=_UNLESS_FALSE,
+        row("mpi_mode", SWITCH, "false"),
+        row("use_passive_workers", SWITCH, "false"),
     ),
-    **reported("there are no sessions", "option.enable_stateful_sessions", harmless=_UNLESS_FALSE),
-    **reported("there are no sessions", "option.sessions_path", "option.sessions_expiration"),
-    **reported("an answer's size is that of its tokens", "option.max_output_size"),
-    **reported("the translator is the model's tokenizer", "translatorFactory", "translator", "batchifier"),
+    **reported(
+        _ALL,
+        "there are no sessions",
+        row("enable_stateful_sessions", SWITCH, "false"),
+        row("sessions_path", PATH),
+        row("sessions_expiration", COUNT),
+    ),
+    **reported(_ALL, "an answer's size is that of its tokens", row("max_output_size", COUNT)),
+    **reported(
+        _ALL,
+        "the translator is the model's tokenizer",
+        row("/translatorFactory"),
+        row("/translator"),
+        row("/batchifier", OneOf(("stack", "padding", "none"), any_case=True)),
+    ),
     # Loading.
-    **reported("the folder holds one revision", "option.revision"),
-    **reported("the model is loaded to the instance's device", "option.device_map", harmless=("", "auto")),
-    **reported("weights are never held twice", "option.low_cpu_mem_usage", harmless=("", "true")),
+    **reported(_ALL, "the folder holds one revision", row("revision")),
     **reported(
+        (ACCELERATE,),
+        "the model is loaded to the instance's device",
+        row("device_map", OneOf(("auto", "balanced", "balanced_low_0", "sequential")), "auto"),
+    ),
+    **reported(
+        (ACCELERATE, DEEPSPEED, NEURON),
+        "weights are never held twice",
+        row("low_cpu_mem_usage", SWITCH, "true"),
+    ),
+    **reported(
+        (VLLM, LMI_DIST, TRTLLM),
         "weights are read from safetensors or GGUF",
-        *("option.load_format", "option.checkpoint", "option.load_split_model"),
-        harmless=("", "auto", "safetensors", "gguf", "false"),
+        row("load_format", TEXT, "auto", "safetensors", "gguf"),
     ),
-    **reported("memory is that of the weights and of slots times context", "option.gpu_memory_utilization"),
+    **reported((ACCELERATE,), "attention is the engine's own", row("disable_flash_attn", SWITCH, "true")),
+    **reported((ACCELERATE,), "each request says it, by stop_sequences", row("stop_sequence", LIST)),
     **reported(
-        "memory is that of the weights and of slots times context",
-        *(
-            "option.kv_cache_free_gpu_mem_fraction",
-            "option.cpu_offload_gb_per_gpu",
-            "option.tokens_per_block",
-        ),
-    ),
-    # Decoding.
-    **reported(
-        "each request says how its tokens are chosen, by do_sample",
-        "option.decoding_strategy",
-        harmless=("", "greedy"),
-    ),
-    **reported("each request says it, by stop_sequences", "option.stop_sequence"),
-    **reported("there is no draft model", "option.spec_length", harmless=("", "0")),
-    **reported(
+        (VLLM, LMI_DIST),
         "there are no adapters",
-        *("option.max_loras", "option.max_lora_rank", "option.max_cpu_loras", "option.lora_extra_vocab_size"),
+        row("max_loras", COUNT, "4"),
+        row("max_lora_rank", COUNT, "16"),
+        row("max_cpu_loras", COUNT),
+        row("lora_extra_vocab_size", Whole(), "256"),
+        row("long_lora_scaling_factors", LIST),
+        row("lora_dtype", default="auto"),
+        row("enable_lora_bias", SWITCH, "false"),
+        row("fully_sharded_loras", SWITCH, "false"),
+        row("default_mm_loras"),
     ),
-    **reported("requests that say what they accept get that", "option.default_accept"),
+    **reported(_ALL, "requests that say what they accept get that", row("default_accept")),
     **reported(
+        (VLLM,),
         "the template decides by itself",
-        "option.chat_template_content_format",
-        harmless=("", "auto"),
+        row("chat_template_content_format", OneOf(("auto", "string", "openai")), "auto"),
     ),
-    **reported("nothing is embedded", "option.normalize"),
-    # Options of one runtime of DJL's.
-    **reported("requests of different lengths are not padded", "option.max_sparsity", "option.max_splits"),
-    **reported(
-        "attention is the engine's own",
-        *("option.paged_attention", "option.disable_flash_attn"),
-        harmless=("", "true"),
-    ),
-    **reported(
-        "an option of vLLM's own kernels",
-        *("option.enforce_eager",),
-    ),
-    **reported(
-        "an option of DeepSpeed's",
-        *("option.enable_cuda_graph", "option.triangular_masking", "option.return_tuple"),
-        *("option.training_mp_size", "option.smoothquant_alpha", "option.deepspeed_config_path"),
-        *("option.save_mp_checkpoint_path",),
-    ),
-    **reported(
-        "an option of Transformers-NeuronX",
-        *("option.unroll", "option.neuron_optimize_level", "option.context_length_estimate"),
-        *("option.compiled_graph_path", "option.group_query_attention", "option.amp"),
-        *("option.enable_mixed_precision_accumulation",),
-    ),
-    **reported(
-        "an option of TensorRT-LLM",
-        *("option.use_custom_all_reduce", "option.batch_scheduler_policy", "option.enable_trt_overlap"),
-        *("option.enable_kv_cache_reuse", "option.baichuan_model_version", "option.chatglm_model_version"),
-        *("option.gpt_model_version", "option.multi_block_mode", "option.use_fused_mlp"),
-        *("option.smoothquant_per_token", "option.smoothquant_per_channel", "option.multi_query_mode"),
-        *("option.awq_format", "option.awq_calib_size"),
-    ),
-    **reported(
-        "positions are turned as config.json says",
-        *(
-            "option.rotary_base",
-            "option.rotary_dim",
-            "option.rotary_scaling_factor",
-            "option.rotary_scaling_type",
-        ),
-    ),
-    **reported(
-        "an option of models that make pictures",
-        "option.height",
-        "option.width",
-        "option.num_images_per_prompt",
-    ),
+    **OF_ONE_RUNTIME,
 }
+"""Every option that a release of LMI has known for its models, and what becomes of it with the engine here."""
+
+LANGUAGE_MODEL = {**EVERY, **settings_of(LMI_OPTIONS)}
 """Keys of folders whose language model is served without a handler."""
+
+FORMS_OF_USED = {
+    key: option.setting.kind
+    for key, option in LMI_OPTIONS.items()
+    if option.setting.support is Support.YES and isinstance(option.setting.kind, Whole | Number)
+}
+"""Key -> the form of its value, of the numbers that are used."""

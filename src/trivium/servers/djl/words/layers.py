@@ -14,7 +14,29 @@ from trivium.types.spec import Origin
 
 _PLAIN = re.compile(r"[A-Z0-9_]+")
 _COUNTS = ("minWorkers", "maxWorkers")
-_TRUST = "HF_TRUST_REMOTE_CODE"
+VARIABLES: Mapping[str, tuple[str, ...]] = {
+    "TENSOR_PARALLEL_DEGREE": ("option.tensor_parallel_degree",),
+    "SM_NUM_GPUS": ("option.tensor_parallel_degree",),
+    "PIPELINE_PARALLEL_DEGREE": ("option.pipeline_parallel_degree",),
+    "HF_TRUST_REMOTE_CODE": ("option.trust_remote_code",),
+    "HF_MODEL_TRUST_REMOTE_CODE": ("option.trust_remote_code",),
+    "HF_MODEL_QUANTIZE": ("option.quantize",),
+    "SAGEMAKER_NUM_MODEL_WORKERS": ("minWorkers", "maxWorkers"),
+    "SAGEMAKER_STARTUP_TIMEOUT": ("option.model_loading_timeout",),
+    "SAGEMAKER_MODEL_SERVER_TIMEOUT_SECONDS": ("option.predict_timeout",),
+    "SERVING_MIN_WORKERS": ("minWorkers",),
+    "SERVING_MAX_WORKERS": ("maxWorkers",),
+    "SERVING_RETRY_THRESHOLD": ("retry_threshold",),
+    "SERVING_JOB_QUEUE_SIZE": ("job_queue_size",),
+    "SERVING_BATCH_SIZE": ("batch_size",),
+    "SERVING_MAX_BATCH_DELAY": ("max_batch_delay",),
+    "SERVING_MAX_IDLE_TIME": ("max_idle_time",),
+    "SERVING_LOAD_ON_DEVICES": ("load_on_devices",),
+}
+"""Variable -> the settings of a model that it is the default of; of two for one setting the first counts."""
+
+_NO_GPUS = ("SM_NUM_GPUS", "0")  # what SageMaker sets on a machine without any
+
 _SYNONYMS = {"entrypoint": "entryPoint"}
 
 
@@ -36,10 +58,10 @@ def layered(properties: Properties, source: ModelSource, under: Mapping[str, Sou
 
 
 def from_environment(variables: Mapping[str, str]) -> dict[str, SourceSetting]:
-    """Return the settings that `OPTION_*` and `ARGS_*` make, and the variable of Hugging Face that DJL reads. Names of
-    capitals alone are put in lower case.
+    """Return the settings that `OPTION_*` and `ARGS_*` make, and behind them the `VARIABLES`. Names of capitals alone
+    are put in lower case.
     """
-    found = {}
+    found: dict[str, SourceSetting] = {}
     for name, value in variables.items():
         for prefix, key in (("OPTION_", "option."), ("ARGS_", "")):
             rest = name.removeprefix(prefix)
@@ -49,9 +71,11 @@ def from_environment(variables: Mapping[str, str]) -> dict[str, SourceSetting]:
             word = _SYNONYMS.get(word, word)
             key = "engine" if key and word == "engine" else key + word
             found[key] = SourceSetting(value, Origin("the environment", name))
-    trusts = variables.get(_TRUST, "").strip()
-    if trusts:
-        found.setdefault("option.trust_remote_code", SourceSetting(trusts, Origin("the environment", _TRUST)))
+    for name, keys in VARIABLES.items():
+        value = variables.get(name, "").strip()
+        if value and (name, value) != _NO_GPUS:
+            for key in keys:
+                found.setdefault(key, SourceSetting(value, Origin("the environment", name)))
     return found
 
 

@@ -7,111 +7,9 @@ for a slip of the pen. Pure.
 from collections.abc import Iterable, Sequence
 
 from trivium.codecs.near_names import synonym
+from trivium.servers.djl.words.language_model_keys import LMI_OPTIONS
 
 OPTION = "option."
-
-LANGUAGE_MODEL_OPTIONS = frozenset(
-    [
-        "adapters",
-        "amp",
-        "awq_calib_size",
-        "awq_format",
-        "baichuan_model_version",
-        "batch_scheduler_policy",
-        "bedrock_compat",
-        "chat_template",
-        "chat_template_content_format",
-        "chatglm_model_version",
-        "checkpoint",
-        "cluster_size",
-        "compiled_graph_path",
-        "context_length_estimate",
-        "cpu_offload_gb_per_gpu",
-        "decoding_strategy",
-        "deepspeed_config_path",
-        "default_accept",
-        "device_map",
-        "disable_flash_attn",
-        "draft_model_id",
-        "dtype",
-        "enable_auto_tool_choice",
-        "enable_cuda_graph",
-        "enable_kv_cache_reuse",
-        "enable_lora",
-        "enable_mixed_precision_accumulation",
-        "enable_reasoning",
-        "enable_streaming",
-        "enable_trt_overlap",
-        "enforce_eager",
-        "gpt_model_version",
-        "gpu_memory_utilization",
-        "group_query_attention",
-        "height",
-        "input_formatter",
-        "is_peft_model",
-        "kv_cache_free_gpu_mem_fraction",
-        "load_format",
-        "load_in_4bit",
-        "load_in_8bit",
-        "load_split_model",
-        "logits_processors",
-        "lora_extra_vocab_size",
-        "low_cpu_mem_usage",
-        "max_cpu_loras",
-        "max_input_len",
-        "max_lora_rank",
-        "max_loras",
-        "max_model_len",
-        "max_num_batched_tokens",
-        "max_num_sequences",
-        "max_output_len",
-        "max_rolling_batch_prefill_tokens",
-        "max_sparsity",
-        "max_splits",
-        "max_tokens",
-        "model_dir",
-        "model_id",
-        "multi_block_mode",
-        "multi_gpu",
-        "multi_query_mode",
-        "n_positions",
-        "neuron_optimize_level",
-        "normalize",
-        "num_images_per_prompt",
-        "output_formatter",
-        "paged_attention",
-        "quantization",
-        "quantize",
-        "reasoning_parser",
-        "return_tuple",
-        "revision",
-        "rolling_batch",
-        "rotary_base",
-        "rotary_dim",
-        "rotary_scaling_factor",
-        "rotary_scaling_type",
-        "save_mp_checkpoint_path",
-        "smoothquant_alpha",
-        "smoothquant_per_channel",
-        "smoothquant_per_token",
-        "spec_length",
-        "stop_sequence",
-        "task",
-        "tensor_parallel_degree",
-        "tgi_compat",
-        "tokens_per_block",
-        "tool_call_parser",
-        "training_mp_size",
-        "triangular_masking",
-        "trust_remote_code",
-        "unroll",
-        "use_custom_all_reduce",
-        "use_fused_mlp",
-        "waiting_steps",
-        "width",
-    ]
-)
-"""Options of language and diffusion models, without `option.`."""
 
 TRANSLATOR_ARGUMENTS = frozenset(
     [
@@ -169,7 +67,7 @@ TRANSLATOR_ARGUMENTS = frozenset(
 )
 """Arguments of translators, as `translatorFactory` names them."""
 
-SHEET = frozenset(OPTION + name for name in LANGUAGE_MODEL_OPTIONS) | TRANSLATOR_ARGUMENTS
+SHEET = frozenset(key for key in LMI_OPTIONS if key.startswith(OPTION)) | TRANSLATOR_ARGUMENTS
 """All of them, as they stand in a file."""
 
 _LONG = 9

@@ -112,6 +112,10 @@ class DjlSettings:
         """Note an error at a key of the file, with the changes that its hint names."""
         self._note(Severity.ERROR, key, found, expected, hint, mends)
 
+    def blame(self, file: str, line: int, found: str, expected: str, hint: str) -> None:
+        """Note an error in another file of the folder."""
+        self.findings.append(Finding(Severity.ERROR, file, line, "", found, expected, hint))
+
     def notice(self, key: str, found: str, hint: str = "") -> None:
         """Note something to know."""
         self._note(Severity.NOTICE, key, found, "", hint)

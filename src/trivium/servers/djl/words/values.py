@@ -7,6 +7,7 @@ Source: spec sheet `djl`, sections 2.6, 3 and 10. As in DJL a number below its l
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from trivium.servers.djl.words.language_model_keys import FORMS_OF_USED, LMI_OPTIONS
 from trivium.settings.judging import meant_by
 from trivium.settings.kinds import LARGEST, SWITCH, Kind, OneOf, Whole
 from trivium.types.findings import Change
@@ -42,6 +43,7 @@ def _words(key: str, *words: str) -> dict[str, Kind]:
 _DEVICES = ("", "cpu.", "gpu.", "nc.")
 
 FORMS: Mapping[str, Kind] = {
+    **FORMS_OF_USED,
     **_numbers(1, "job_queue_size", "batch_size", "max_dynamic_batch_size", "metrics_aggregation"),
     **_numbers(0, "max_batch_delay", "option.max_batch_delay", "max_idle_time", "option.max_idle_time"),
     **_numbers(
@@ -52,19 +54,13 @@ FORMS: Mapping[str, Kind] = {
     **_switches("log_model_metric", "log_request_metric"),
     **_numbers(1, "option.predict_timeout", "option.model_loading_timeout"),
     **_numbers(1, "option.max_rolling_batch_size", "option.max_output_size", "option.sessions_expiration"),
-    **_numbers(1, "option.max_num_sequences", "option.max_num_seqs"),
-    **_numbers(1, "option.max_rolling_batch_prefill_tokens", "option.max_num_batched_tokens"),
-    **_numbers(1, "option.max_model_len", "option.n_positions", "option.max_tokens"),
-    **_numbers(1, "option.max_input_len", "option.max_output_len"),
     **_switches("option.trust_remote_code", "option.tgi_compat"),
     **_numbers(1, "option.pipeline_parallel_degree"),
     **_numbers(1, "trivium_in_flight", most=MOST_IN_FLIGHT),
     "option.tensor_parallel_degree": Whole(1, words=("max",)),
     **_switches("option.parallel_loading", "option.enable_venv", "option.mpi_mode", "option.async_mode"),
     **_switches("option.use_passive_workers", "option.enable_lora", "option.enable_stateful_sessions"),
-    **_words(
-        "option.rolling_batch", "disable", "auto", "scheduler", "lmi-dist", "vllm", "deepspeed", "trtllm"
-    ),
+    "option.rolling_batch": LMI_OPTIONS["option.rolling_batch"].setting.kind,
     **_words("batchifier", "stack", "padding", "none"),
     **_switches("option.mapLocation", "option.trainParam"),
     **_numbers(0, "option.interOpNumThreads", "option.intraOpNumThreads"),

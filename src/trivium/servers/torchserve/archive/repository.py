@@ -148,6 +148,7 @@ def _read_model(
     findings = (
         *manifest.findings,
         *config.findings,
+        *rules.notices(source.name or name, manifest.version),
         *_check_source(source),
         *_check_files(folder, manifest),
         *check_requirements(manifest, folder, defaults.installs),

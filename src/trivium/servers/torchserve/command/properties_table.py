@@ -92,13 +92,15 @@ _ROWS = (
             TEXT,
             "",
             support=_REPORTED,
-            how=f"no property of a server: write {key} into a model-config.yaml, or default_workers_per_model here",
+            how=f"no property of a server: write {key} into a model-config.yaml, or {here} here",
             variable=NEVER,
         )
-        for name, key in (
-            ("min_workers", "minWorkers"),
-            ("max_workers", "maxWorkers"),
-            ("NUM_WORKERS", "minWorkers"),
+        for name, key, here in (
+            ("min_workers", "minWorkers", "default_workers_per_model"),
+            ("max_workers", "maxWorkers", "default_workers_per_model"),
+            ("NUM_WORKERS", "minWorkers", "default_workers_per_model"),
+            ("batch_size", "batchSize", "below the model in models"),
+            ("max_batch_delay", "maxBatchDelay", "below the model in models"),
         )
     ),
     Setting("job_queue_size", Whole(least=1), "100"),
@@ -277,6 +279,9 @@ CONFIG = SettingsTable.of(
 OWN_WORDS: Mapping[str, str] = {
     "--fetch-from": "trivium_fetch_from",
     "--max-body-bytes": "max_request_size",
+    "--torchserve-allowed-urls": "allowed_urls",
+    "--torchserve-model-store": "model_store",
+    "--torchserve-no-model-api": "enable_model_api",
     "--keystore-password": "keystore_pass",
     "--cors-allowed-origin": "cors_allowed_origin",
     "--cors-allowed-methods": "cors_allowed_methods",

@@ -15,7 +15,7 @@ from trivium.files import open_file
 from trivium.servers.torchserve.command.certificates import given_pair
 from trivium.servers.torchserve.command.store import StartupList, place_of, startup_list
 from trivium.servers.torchserve.words.allowed_urls import AllowedUrls, read_patterns
-from trivium.servers.torchserve.words.layers import SequenceNames, ServerRules
+from trivium.servers.torchserve.words.layers import ONE_AT_A_TIME, SequenceNames, ServerRules
 from trivium.servers.torchserve.words.meter import MeterSettings, MetricsMode
 from trivium.servers.torchserve.words.metrics_config import DEFAULTS, MAX_BYTES, read_metrics_config
 from trivium.servers.torchserve.words.start_models import read_snapshot, read_version_rules
@@ -217,6 +217,7 @@ def _options(sources: Sources, make_pair: MakePair) -> dict[str, object]:
     fields: dict[str, object] = {
         "profile": "torchserve-command",
         "torchserve_open_inference": sources.text("ts_open_inference_protocol").lower() in ("true", "oip"),
+        "torchserve_kserve": sources.text("service_envelope").lower() in ONE_AT_A_TIME,
         "open": True,
         "open_management": True,
         "torchserve_model_store": str(Path(sources.text("model_store") or ".")),

@@ -37,3 +37,9 @@ class TorchServeConfig:
         "and serve its open inference service over gRPC; needs --profile torchserve-command, since others serve v2 "
         "themselves.",
     )
+    kserve: bool = option(
+        "--torchserve-kserve",
+        False,
+        "Answer what KServe's own server answers in front of a TorchServe: GET /, /v2, /v2/health/live, "
+        "/v2/health/ready and /v2/models/MODEL/ready.",
+    )

@@ -11,6 +11,8 @@ from trivium.codecs.form_notes import FormNotes
 from trivium.servers.torchserve.wire.answer import PredictionEncoder, TorchServePingEncoder
 from trivium.servers.torchserve.wire.config import TorchServeConfig
 from trivium.servers.torchserve.wire.errors import note_refusal, refuse
+from trivium.servers.torchserve.wire.kserve import ENDPOINTS as KSERVE
+from trivium.servers.torchserve.wire.kserve import KServeVerb, probe
 from trivium.servers.torchserve.wire.management import (
     VERBS,
     FramedRequest,
@@ -38,7 +40,7 @@ from trivium.types.protocol_context import ProtocolContext
 from trivium.types.wire import Body, Head, HttpAnswer, Target
 
 ROUTES: Mapping[Role, Sequence[str]] = {Role.INFERENCE: PREFIXES, Role.MANAGEMENT: MANAGEMENT_PREFIXES}
-ENDPOINTS: Sequence[Endpoint] = (*INFERENCE, *MANAGEMENT)
+ENDPOINTS: Sequence[Endpoint] = (*INFERENCE, *KSERVE, *MANAGEMENT)
 """All that this protocol answers."""
 
 _NO_DESCRIPTION = (
@@ -46,7 +48,9 @@ _NO_DESCRIPTION = (
     "TorchServe."
 )
 _MANAGING = frozenset(ManagementVerb)
+_PROBING = frozenset(KServeVerb)
 _NO_OPTIONS = ManagementOptions()
+_OWN = TorchServeConfig(open_inference=True)
 
 COSTLY_FORM_BYTES = 128 * 2**10
 
@@ -55,8 +59,8 @@ class TorchServeHttp:
     """Implements `types.interfaces.WireProtocol`. `make_id` gives each request its id: a client's own is not taken.
 
     With `exact_texts` an error says what the original says, and no more. What is for other `roles` is not there;
-    models are managed as `management` says. Where requests need `tokens`, these can be renewed. With
-    `open_inference` it answers that protocol's own routes.
+    models are managed as `management` says. Where requests need `tokens`, these can be renewed. `own` says which
+    routes of the open inference protocol and of KServe are its.
     """
 
     def __init__(
@@ -66,14 +70,14 @@ class TorchServeHttp:
         roles: Set[Role] = frozenset(Role),
         management: ManagementOptions = _NO_OPTIONS,
         tokens: Tokens | None = None,
-        open_inference: bool = True,
+        own: TorchServeConfig = _OWN,
     ) -> None:
         self._make_id = make_id
         self._exact = exact_texts
         self._management = management
         self._tokens = tokens
         self._notes = FormNotes("TorchServe" if exact_texts else "")
-        self._tree = tree_of(frozenset(roles), open_inference, tokens is not None)
+        self._tree = tree_of(frozenset(roles), own, tokens is not None)
 
     def head(self, head: Head) -> Target:
         """The route. The refusal of a path names the routes, of a method those that there are."""
@@ -102,6 +106,8 @@ class TorchServeHttp:
             return Live(), RenewalEncoder(request_id)
         if target.verb == TorchServeVerb.PING:
             return List(), TorchServePingEncoder(request_id)
+        if target.verb in _PROBING:
+            return probe(target, request_id)
         if target.verb in ANSWERS:
             return Live(), OpenInferenceEncoder(request_id, *ANSWERS[target.verb])
         accept = head.headers.get(b"accept", b"").decode("latin-1")
@@ -136,5 +142,5 @@ def make(context: ProtocolContext) -> WireProtocol:
         context.roles,
         options,
         tokens,
-        context.own.read(TorchServeConfig).open_inference,
+        context.own.read(TorchServeConfig),
     )

@@ -13,6 +13,7 @@ from trivium.codecs.error_texts import wire_text
 from trivium.servers.torchserve.wire.errors import FAILED_TO_LOAD, METHOD, METHOD_TEXT, NOT_THERE, case_of
 from trivium.types import reasons
 from trivium.types.errors import Code, ConfigError, ServeError
+from trivium.types.spoken import spoken
 
 
 class Act(StrEnum):
@@ -140,7 +141,9 @@ def model_api_off() -> Refusal:
     """Return the refusal of a registration where there are none."""
     return Refusal(
         Code.METHOD,
-        "Models are not registered and unregistered by clients here: the model API is off. Start the server with "
-        "--enable-model-api, or without --torchserve-no-model-api.",
+        spoken(
+            "Models are not registered and unregistered by clients here: the model API is off. Its switch is "
+            "--torchserve-no-model-api."
+        ),
         Wording(405, METHOD.type_name, METHOD_TEXT),
     )

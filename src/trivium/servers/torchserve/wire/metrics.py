@@ -107,10 +107,14 @@ def exposed(meter: TorchServeMeter, names: Set[str] = frozenset()) -> bytes:
     head is there, unless names are given.
     """
     lines: list[str] = []
+    headed = ""  # a handler's metric may have the name of one of the server's own
     for metric, series in sorted(meter.kept.items(), key=lambda item: item[0].name):
         name = fit_name(metric.name)
         samples = [text for sample, text in _samples(name, metric, series) if not names or sample in names]
-        if samples or not names:
+        if name == headed:
+            lines += samples
+        elif samples or not names:
+            headed = name
             unit = metric.unit.replace("\\", "\\\\").replace("\n", "\\n")
             lines.append(f"# HELP {name} Torchserve prometheus {metric.kind} metric with unit: {unit}\n")
             lines.append(f"# TYPE {name} {metric.kind}\n")

@@ -76,14 +76,19 @@ _CALLING = (
 PREDICTIONS: Sequence[HttpRoute] = (*_CALLING, *descriptions((row.path for row in _CALLING), _INFER))
 """The routes by which models are called, under any method but OPTIONS."""
 
-OPEN_INFERENCE: Sequence[HttpRoute] = (
-    *with_slash(
+SERVER_PROBES: Sequence[HttpRoute] = tuple(
+    with_slash(
         (
             HttpRoute(_ALL, "/v2", TorchServeVerb.OPEN_SERVER, _INFER),
             HttpRoute(_ALL, "/v2/health/live", TorchServeVerb.OPEN_LIVE, _OPEN),
             HttpRoute(_ALL, "/v2/health/ready", TorchServeVerb.OPEN_READY, _OPEN),
         )
-    ),
+    )
+)
+"""The routes of the open inference protocol that are about the server."""
+
+OPEN_INFERENCE: Sequence[HttpRoute] = (
+    *SERVER_PROBES,
     HttpRoute(
         _ALL,
         "/v2/models/{model}/versions/{version}/...",

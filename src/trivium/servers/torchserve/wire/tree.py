@@ -6,6 +6,8 @@ from functools import cache
 from trivium.codecs.path_segments import quoted
 from trivium.codecs.routes import RouteTree, prefixes
 from trivium.servers.torchserve.wire import management_routes, routes, token_renewal
+from trivium.servers.torchserve.wire.config import TorchServeConfig
+from trivium.servers.torchserve.wire.kserve import PROBES
 from trivium.servers.torchserve.wire.management_routes import MANAGEMENT
 from trivium.servers.torchserve.wire.routes import DESCRIPTIONS, OPEN_INFERENCE, PING, PREDICTIONS, REFUSED
 from trivium.types.listeners import Role
@@ -13,8 +15,8 @@ from trivium.types.wire import Head
 
 
 @cache
-def tree_of(roles: frozenset[Role], has_open_inference: bool, renews: bool) -> RouteTree:
-    """The routes for these roles; with `renews` keys can be renewed where models are managed."""
+def tree_of(roles: frozenset[Role], own: TorchServeConfig, renews: bool) -> RouteTree:
+    """The routes for these roles, by its own options; with `renews` keys can be renewed where models are managed."""
     rows = [*DESCRIPTIONS]
     told = management_routes.TOLD
     manages = Role.MANAGEMENT in roles
@@ -22,7 +24,10 @@ def tree_of(roles: frozenset[Role], has_open_inference: bool, renews: bool) -> R
         rows += MANAGEMENT
         rows += token_renewal.ROWS if renews else ()
     if Role.INFERENCE in roles or not manages:
-        rows += [PING, *PREDICTIONS, *(OPEN_INFERENCE if has_open_inference else ()), *REFUSED]
+        rows += [PING, *PREDICTIONS, *REFUSED]
+        rows += dict.fromkeys(
+            (*(OPEN_INFERENCE if own.open_inference else ()), *(PROBES if own.kserve else ()))
+        )
         told = routes.TOLD
 
     def advice(head: Head, allow: str) -> str:

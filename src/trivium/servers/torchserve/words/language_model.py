@@ -42,6 +42,15 @@ DTYPES = {
 }
 _LARGEST = 2**31 - 1
 
+_OF_OTHERS: Mapping[str, str] = {
+    "vllm_engine_config": (
+        "Remove it. Of its settings max_num_seqs is slots here, max_model_len max_context, and dtype dtype, each "
+        "directly below `handler`."
+    ),
+    "adapters": "Remove it: weights are served as they are. Merge an adapter into them first.",
+}
+"""Keys of `vllm_handler`, by which many come to this one -> the next step."""
+
 
 @dataclass(slots=True)
 class LanguageModelSettings:
@@ -84,13 +93,7 @@ class LanguageModelSettings:
         """Note each key of the block that is no setting."""
         for key in self._block():
             if key.upper() not in (*NAMES, *OURS):
-                meant = near(key.upper(), (*NAMES, *OURS))
-                hint = (
-                    f"Did you mean {meant.lower()}?"
-                    if meant
-                    else f"Write one of {', '.join((*NAMES, *OURS))}."
-                )
-                self.fault(self._place(key), f"{key[:80]}, which is no setting of llm_api", "", hint)
+                self.fault(self._place(key), f"{key[:80]}, which is no setting of llm_api", "", _meant(key))
         block = self.config.document.get(BLOCK)
         if block is not None and not isinstance(block, Mapping):
             self.fault(
@@ -103,3 +106,11 @@ class LanguageModelSettings:
 
     def _place(self, key: str) -> Origin:
         return Origin(self.config.file, f"{BLOCK}.{key}" if key else BLOCK, self.config.lines.get(BLOCK))
+
+
+def _meant(key: str) -> str:
+    """Return the next step for a key that is no setting."""
+    if key in _OF_OTHERS:
+        return _OF_OTHERS[key]
+    meant = near(key.upper(), (*NAMES, *OURS))
+    return f"Did you mean {meant.lower()}?" if meant else f"Write one of {', '.join((*NAMES, *OURS))}."

@@ -13,6 +13,7 @@ from trivium.servers.torchserve.words.model_config import ModelConfig
 from trivium.settings.judging import wrong
 from trivium.settings.kinds import Whole
 from trivium.settings.setting import Setting
+from trivium.types.findings import Finding, Severity
 from trivium.types.sources import SourceSetting
 from trivium.types.spec import Origin
 
@@ -63,6 +64,21 @@ class ServerRules:
     def of_model(self, name: str, version: str) -> Mapping[str, SourceSetting]:
         """Return what lies under the file of a version of a model."""
         return {**self.under, **self.by_version.get((name, version), {})}
+
+    def notices(self, name: str, version: str) -> list[Finding]:
+        """Return what is to be said where something was laid down of other versions of a model, and not of this one."""
+        others = {at: rules for (of, at), rules in self.by_version.items() if of == name}
+        if version in others:
+            return []
+        found = []
+        for other, rules in others.items():
+            for origin in [setting.origin for setting in rules.values()][:1]:
+                text = (
+                    f"it is about version {other} of {name}; of {version}, which is served, it says nothing"
+                )
+                hint = f"Write {version} in its place, if that is meant."
+                found.append(Finding(Severity.NOTICE, origin.file, origin.line, origin.key, text, "", hint))
+        return found
 
 
 NO_RULES = ServerRules()

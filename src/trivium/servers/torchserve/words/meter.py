@@ -163,6 +163,9 @@ class TorchServeMeter:
         kind = step.get("kind")
         if not self._detects or not name or kind not in KINDS:
             return None
+        own = self._server.get(name)
+        if own is not None and own.kind != kind:
+            raise ValueError(f"metric '{name}' is a {own.kind} of the server's own. Give yours another name.")
         if self._detected >= MOST_DETECTED:
             raise ValueError(
                 f"metric '{name[:200]}' is one too many: {MOST_DETECTED} have been made without a declaration. Declare "

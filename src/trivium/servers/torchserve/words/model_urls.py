@@ -40,7 +40,9 @@ class ModelStore:
         if not self.folder:
             raise _refused(
                 f"Model not found at: {url}",
-                "This server has no model store to look in. Start it with --torchserve-model-store FOLDER.",
+                spoken(
+                    "This server has no model store to look in. Start it with --torchserve-model-store FOLDER."
+                ),
             )
         return self._stored(url)
 
@@ -70,8 +72,10 @@ class ModelStore:
         if not any(pattern.fullmatch(url) for pattern in self.allowed):
             raise _refused(
                 f"Given URL {url} does not match any allowed URL(s)",
-                "Only models of the store are registered here. Put it there, or let the operator allow its URL with "
-                "--torchserve-allowed-urls.",
+                spoken(
+                    "Only models of the store are registered here. Put it there, or let the operator allow its URL "
+                    "with --torchserve-allowed-urls."
+                ),
             )
         if url[:5].lower() != "file:":
             return url

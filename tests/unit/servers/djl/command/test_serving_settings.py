@@ -6,6 +6,7 @@ import pytest
 
 from trivium.catalogue import CATALOGUE
 from trivium.codecs.java_properties import read
+from trivium.servers.djl.command import settings
 from trivium.servers.djl.command.life import apis
 from trivium.servers.djl.command.report import summary
 from trivium.servers.djl.command.settings import ServingSettings, settle
@@ -223,6 +224,50 @@ def test_a_model_of_the_hub_is_refused_and_one_of_this_machine_is_added(tmp_path
         "own"
     ]
     assert "Hugging Face hub" in refusal(tmp_path, HF_MODEL_ID="gpt2")
+
+
+def test_the_variables_of_hugging_face_belong_to_the_model_that_one_of_them_names(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "other").mkdir()
+    found = settled(
+        tmp_path,
+        models=("other",),
+        HF_MODEL_ID=str(tmp_path / "own"),
+        HF_TASK="text-generation",
+        HF_REVISION="main",
+    ).models
+    told = {model.source.name: {key: one.value for key, one in model.source.under.items()} for model in found}
+    assert told == {"other": {}, "own": {"option.task": "text-generation", "option.revision": "main"}}
+
+
+def test_sagemakers_folder_is_the_store_where_it_is_filled_and_nothing_else_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = tmp_path / "opt"
+    monkeypatch.setattr(settings, "SAGEMAKER_STORE", store)
+    assert settled(tmp_path).models == []
+    store.mkdir()
+    assert settled(tmp_path).models == []
+    (store / "serving.properties").touch()
+    found = settled(tmp_path)
+    assert [model.path for model in found.models] == [store]
+    assert any(str(store) in notice for notice in found.notices)
+    named = settled(tmp_path, HF_MODEL_ID=str(store)).models
+    assert [model.path for model in named] == [store]
+    (tmp_path / "own").mkdir()
+    assert settled(tmp_path, "model_store=own").models == []
+
+
+def test_the_common_names_of_lmi_are_defaults_of_models(tmp_path: Path) -> None:
+    found = settled(
+        tmp_path, MAX_BATCH_SIZE="8", MAX_CONCURRENT_REQUESTS="9", MAX_BATCH_PREFILL_TOKENS="1088"
+    )
+    assert {key: setting.value for key, setting in found.under.items()} == {
+        "option.max_rolling_batch_size": "8",
+        "job_queue_size": "9",
+        "option.max_rolling_batch_prefill_tokens": "1088",
+        "reserved_memory_mb": "500",
+    }
 
 
 def test_defaults_of_models_lie_under_their_files(tmp_path: Path) -> None:

@@ -8,12 +8,8 @@ from tests.harness.llm_folders import EMPTY_WEIGHTS, GGUF, LLAMA, checkpoint, wr
 
 from trivium.catalogue import CATALOGUE
 from trivium.servers.djl.folder.repository import DjlFormat
-from trivium.servers.djl.words.language_model_keys import LANGUAGE_MODEL
-from trivium.servers.djl.words.names import LANGUAGE_MODEL_OPTIONS, OPTION
-from trivium.servers.djl.words.values import FORMS
-from trivium.settings.kinds import SWITCH
-from trivium.settings.setting import Support
-from trivium.types.findings import Finding, Severity
+from trivium.servers.djl.words.names import OPTION
+from trivium.types.findings import Finding
 from trivium.types.sources import SourceSetting
 from trivium.types.spec import Batching, Defaults, Device, Dynamic, ModelSpec, Origin
 
@@ -148,16 +144,22 @@ def test_a_model_id_that_is_no_folder(tmp_path: Path, key: str, value: str, word
     ("setting", "words", "is_served"),
     [
         ("option.rolling_batch=auto", "", True),
-        ("option.rolling_batch=scheduler", "", True),
-        ("option.rolling_batch=vllm", "is served by the engine hf", True),
-        ("option.rolling_batch=lmi-dist", "is served by the engine hf", True),
-        ("option.rolling_batch=deepspeed", "is served by the engine hf", True),
-        ("option.rolling_batch=", "DJL batches statically", True),
-        ("option.rolling_batch=trtllm", "TensorRT-LLM is not supported", False),
+        (
+            "option.rolling_batch=vllm",
+            "the engine hf serves the model, on the CPU or one GPU, in place of vLLM",
+            True,
+        ),
+        ("option.rolling_batch=trtllm", "in place of TensorRT-LLM", True),
+        ("option.rolling_batch=scheduler", "was removed upstream in 0.33.0", True),
+        ("option.rolling_batch=lmi-dist", "LMI-Dist was removed upstream in 0.33.0", True),
+        ("option.rolling_batch=deepspeed", "DeepSpeed was removed upstream in 0.28.0", True),
+        ("option.rolling_batch=", "in OpenAI's form, as DJL does since LMI 17", True),
         ("option.rolling_batch=disable", "static batching is not supported", False),
         ("option.rolling_batch=vlm", "Did you mean vllm?", False),
-        ("option.entryPoint=djl_python.tensorrt_llm", "TensorRT-LLM is not supported", False),
-        ("option.entryPoint=djl_python.transformers_neuronx", "NeuronX is not supported", False),
+        ("option.entryPoint=djl_python.tensorrt_llm", "in place of TensorRT-LLM", True),
+        ("option.entryPoint=djl_python.deepspeed", "Write option.rolling_batch=auto in its place", True),
+        ("option.entryPoint=djl_python.transformers_neuronx", "was removed upstream in 0.35.0", True),
+        ("option.entryPoint=djl_python.huggingface", "", True),
     ],
 )
 def test_what_each_way_of_batching_means(tmp_path: Path, setting: str, words: str, is_served: bool) -> None:
@@ -201,7 +203,7 @@ def test_an_option_becomes_a_parameter(tmp_path: Path, settings: list[str], name
         (["option.max_tokens=4", "option.max_input_len=4", "option.max_output_len=4"], "together are 8"),
         (["option.dtype=int8"], "expected auto, fp32, fp16 or bf16"),
         (["option.dtype=zzz"], "expected auto, fp32, fp16 or bf16"),
-        *(([f"option.output_formatter={word}"], word) for word in ("json_chat", "none", "3p", "mine")),
+        (["option.output_formatter=mine"], "mine"),
         (["option.max_rolling_batch_size=many"], "Write digits alone"),
         (["batch_size=4"], "max_rolling_batch_size in its place"),
     ],
@@ -229,42 +231,39 @@ def test_a_model_for_many_machines_is_refused(tmp_path: Path) -> None:
     assert "several machines" in of(tmp_path, "option.cluster_size=2")[1][0]
 
 
-def test_what_switches_rolling_batches_off_for_asynchronous_ones_is_served(tmp_path: Path) -> None:
-    """DJL's advice for its newer engine: here requests run together either way."""
-    spec, said = of(tmp_path, "option.rolling_batch=disable", "option.async_mode=true")
-    assert spec is not None, said
-    assert all(any(words in text for text in said) for words in ("as with auto", "always run together"))
+@pytest.mark.parametrize(
+    ("settings", "is_async"),
+    [
+        ([], True),
+        (["option.rolling_batch=auto"], False),
+        (["option.rolling_batch=auto", "option.async_mode=true"], True),
+        (["option.rolling_batch=vllm", "option.async_mode=true"], True),
+        (["option.rolling_batch=disable", "option.async_mode=true"], True),
+        (["option.async_mode=false"], False),
+        (["option.entryPoint=djl_python.huggingface"], True),
+        (["option.entryPoint=djl_python.tensorrt_llm"], False),
+        (["option.entryPoint=djl_python.lmi_vllm.vllm_async_service"], True),
+        (["option.entryPoint=djl_python.lmi_vllm.vllm_async_service", "option.rolling_batch=disable"], True),
+        (["option.entryPoint=djl_python.lmi_trtllm.trtllm_async_service", "option.async_mode=true"], True),
+    ],
+)
+def test_which_form_a_model_is_asked_in(tmp_path: Path, settings: list[str], is_async: bool) -> None:
+    spec, findings = read(folder(tmp_path, "option.model_id=weights", *settings))
+    assert spec is not None, findings
+    assert spec.parameters == ({"async_mode": "true"} if is_async else {})
+    assert len(findings) <= 1
+    assert len(findings) == (settings != ["option.rolling_batch=auto"])
+
+
+def test_a_model_speaks_of_itself_under_its_served_name(tmp_path: Path) -> None:
+    spec, said = of(tmp_path, "option.served_model_name=mine")
+    assert (spec.parameters if spec else said) == {"served_model_name": "mine"}
 
 
 def test_half_of_a_context_is_reported(tmp_path: Path) -> None:
     spec, (said,) = of(tmp_path, "option.max_input_len=5")
     assert spec is not None
     assert "has no effect without option.max_output_len" in said
-
-
-def test_every_option_of_the_sheet_has_a_row() -> None:
-    assert {OPTION + name for name in LANGUAGE_MODEL_OPTIONS} <= LANGUAGE_MODEL.keys()
-
-
-def _wish(key: str) -> str:
-    if key == "batchifier":
-        return "stack"
-    return "true" if FORMS.get(key) is SWITCH else "7"
-
-
-@pytest.mark.parametrize("key", sorted(LANGUAGE_MODEL))
-def test_no_option_is_taken_in_silence(tmp_path: Path, key: str) -> None:
-    """A value of every key that is not used is named, unless it wishes for nothing."""
-    row = LANGUAGE_MODEL[key]
-    if row.support is Support.YES:
-        return
-    for word in row.harmless:
-        assert of(tmp_path / (word or "_"), f"{key}={word}")[1] == []
-    spec, said = of(tmp_path / "wish", f"{key}={_wish(key)}")
-    assert any(key in text for text in said)
-    assert (spec is None) is (row.support is Support.REFUSED)
-    severity = Severity.ERROR if row.support is Support.REFUSED else Severity.NOTICE
-    assert any(text.startswith(severity.value) for text in said)
 
 
 @pytest.mark.parametrize("key", ["option.zzz", "zzz", "option.max_modl_len"])
@@ -299,4 +298,5 @@ def test_djls_own_command_takes_bare_weights_under_its_settings(tmp_path: Path) 
     form = DjlFormat(under, takes_weights=True)
     assert form.claims(weights)
     (spec,) = form.read(weights, Defaults()).specs
-    assert (spec.name, spec.engine, spec.parameters) == ("chat_1", "hf", {"slots": "4"})
+    assert (spec.name, spec.engine) == ("chat_1", "hf")
+    assert spec.parameters == {"slots": "4", "async_mode": "true"}

@@ -112,7 +112,6 @@ def test_sampling(parameters, sampling):
         ({"inputs": "a", "parameters": {"decoder_input_details": True}}, "parameters.decoder_input_details"),
         ({"inputs": "a", "parameters": {"stop": "a", "stop_sequences": "b"}}, "parameters.stop"),
         ({"inputs": "a", "parameters": {"n": 2, "output_formatter": "sse"}}, "parameters.n"),
-        ({"inputs": "a", "parameters": {"output_formatter": "3p"}}, "output_formatter"),
         ({"inputs": "a", "parameters": {"output_formatter": "xml"}}, "output_formatter"),
         ({"messages": []}, "messages"),
         ({"messages": MESSAGES, "tools": [{}]}, "tools"),
@@ -335,3 +334,192 @@ def test_what_a_handler_answers_is_kept_as_it_is():
     operation, _ = ask(b"x", x_synchronous="false")
     for each in (ResponsePart(Raw((RawPart(b"a"),)), final=False), DIED, ResponsePart()):
         assert operation.write(each) is each
+
+
+# -- every formatter ---------------------------------------------------------------------------------------
+
+
+def written(document, own=None, parts=PARTS):
+    """What is answered in all, and its content type."""
+    _, encoder = read(document, own)
+    answers = [each for part in parts if (each := encoder.encode(part)) is not NOTHING_YET]
+    return kind(answers[0]), b"".join(map(body, answers)).decode()
+
+
+ENDED = (part(said("He"), False), part(said("y", Finish.STOP, 2, GenerationUsage(3, 2))))
+
+
+@pytest.mark.parametrize("by_request", [True, False])
+@pytest.mark.parametrize(
+    ("formatter", "expected", "text"),
+    [
+        ("none", "text/plain", "Hey"),
+        ("json", "application/json", '{"generated_text":"Hey"}'),
+        (
+            "3p",
+            "application/json",
+            '{"body":{"generation":"Hey","prompt_token_count":3,"generation_token_count":2,"stop_reason":'
+            '"stop_sequence"},"metering":{"inputTokenCount":3,"outputTokenCount":2},"content_type":"application/json"}',
+        ),
+        (
+            "3p_stream",
+            "application/jsonlines",
+            '{"body":{"generation":"He","prompt_token_count":null,"generation_token_count":1,"stop_reason":null},'
+            '"metering":{"outputTokenCount":1},"content_type":"application/jsonlines"}\n'
+            '{"body":{"generation":"y","prompt_token_count":3,"generation_token_count":2,"stop_reason":'
+            '"stop_sequence"},"metering":{"inputTokenCount":3,"outputTokenCount":2},'
+            '"content_type":"application/jsonlines"}\n',
+        ),
+    ],
+)
+def test_a_formatter_per_request_and_per_model(by_request, formatter, expected, text):
+    document = {"inputs": "hi"}
+    own = {} if by_request else {"output_formatter": formatter}
+    if by_request:
+        document["parameters"] = {"output_formatter": formatter}
+    assert written(document, own, ENDED) == (expected, text)
+
+
+@pytest.mark.parametrize(
+    "document", [{"inputs": "hi"}, {"messages": MESSAGES}], ids=["of inputs", "of a chat"]
+)
+@pytest.mark.parametrize(
+    ("formatter", "expected"),
+    [
+        ("json_chat", "application/json"),
+        ("jsonlines_chat", "application/jsonlines"),
+        ("sse_chat", "text/event-stream"),
+    ],
+)
+def test_the_forms_of_chats(document, formatter, expected):
+    found, text = written(document, {"output_formatter": formatter}, ENDED)
+    assert found == expected
+    if formatter == "json_chat":
+        whole = json.loads(text)
+        assert whole["choices"][0]["message"]["content"] == "Hey"
+        assert whole["choices"][0]["finish_reason"] == "stop_sequence"
+        return
+    lines = [line.removeprefix("data: ") for line in text.splitlines() if line]
+    if formatter == "sse_chat":
+        assert lines.pop() == "[DONE]"
+    chunks = [json.loads(line) for line in lines]
+    assert {chunk["object"] for chunk in chunks} == {"chat.completion.chunk"}
+    assert "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in chunks) == "Hey"
+
+
+@pytest.mark.parametrize(("formatter", "is_begun"), [("3p_stream", True), ("none", True), ("sse_chat", True)])
+def test_a_failure_in_every_formatter(formatter, is_begun):
+    _, encoder = plain({"output_formatter": formatter})
+    encoder.encode(ENDED[0])
+    answer = body(encoder.encode(ResponsePart(error=ServeError(Code.MODEL_FAILED, "why")))).decode()
+    document = json.loads(answer.removeprefix("data: "))
+    if formatter == "3p_stream":
+        assert document["error"] == {"error_code": 400, "error_msg": "why"}
+        assert document["body"]["stop_reason"] == "error"
+    else:
+        assert document == {"code": 424, "error": "why"}
+
+
+def test_several_texts_need_a_formatter_that_has_room_for_them():
+    for formatter in ("3p", "3p_stream", "none", "jsonlines_chat"):
+        operation, _ = ask({"inputs": "a", "parameters": {"n": 2, "output_formatter": formatter}})
+        with pytest.raises(ServeError, match="writes one text alone"):
+            operation.as_generate(operation.payload, {})
+    generate, _ = plain({"n": 2, "output_formatter": "json_chat"})
+    assert generate.sampling.choices == 2
+
+
+# -- the asynchronous mode ---------------------------------------------------------------------------------
+
+ASYNC = {"async_mode": "true"}
+
+
+def test_a_completion_has_openais_form_and_any_model():
+    generate, encoder = read({"prompt": "hi", "max_tokens": 2}, ASYNC)
+    assert (generate.prompts, generate.sampling.max_tokens, generate.sampling.samples) == (("hi",), 2, True)
+    document = json.loads(body(encoder.encode(part(said("Hey", Finish.EOS, usage=USAGE)))))
+    assert (document["object"], document["model"], document["id"]) == ("text_completion", "lmi", "cmpl-7")
+    assert document["choices"][0] == {"text": "Hey", "index": 0, "logprobs": None, "finish_reason": "stop"}
+    for own, asked, name in (
+        ({"served_model_name": "mine"}, {}, "mine"),
+        ({"served_model_name": "mine"}, {"model": "other"}, "other"),
+    ):
+        _, encoder = read({"messages": MESSAGES, **asked}, {**ASYNC, **own})
+        chat = json.loads(body(encoder.encode(part(said("Hey", Finish.STOP, usage=USAGE)))))
+        assert (chat["object"], chat["model"], chat["choices"][0]["finish_reason"]) == (
+            "chat.completion",
+            name,
+            "stop",
+        )
+
+
+@pytest.mark.parametrize("asked", [{"prompt": "hi"}, {"messages": MESSAGES}])
+def test_what_streams_there_has_a_line_for_each_chunk(asked):
+    document = {**asked, "stream": True, "stream_options": {"include_usage": True}}
+    found, text = written(document, ASYNC, ENDED)
+    assert found == "application/jsonlines"
+    *chunks, usage = [json.loads(line) for line in text.splitlines()]
+    assert usage["usage"] == {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
+    assert chunks[-1]["choices"][0]["finish_reason"] == "stop"
+    said = [each["choices"][0] for each in chunks]
+    assert "".join(one.get("text", one.get("delta", {}).get("content", "")) for one in said) == "Hey"
+
+
+def test_inputs_there_are_drawn_and_spelled_as_tgi_does():
+    document = {"inputs": "hi", "model": "any", "parameters": {"details": True, "seed": 4}}
+    generate, encoder = read(document, ASYNC)
+    assert (generate.sampling.samples, generate.sampling.max_tokens) == (True, 30)
+    encoder.encode(ENDED[0])
+    whole = json.loads(body(encoder.encode(ENDED[1])))
+    assert whole == {
+        "generated_text": "Hey",
+        "details": {
+            "finish_reason": "stop",
+            "generated_tokens": 2,
+            "seed": 4,
+            "prefill": [],
+            "tokens": [{"id": 1, "text": "He", "logprob": -0.5}, {"id": 2, "text": "y", "logprob": -0.5}],
+        },
+    }
+    _, text = written({**document, "stream": True}, ASYNC, ENDED)
+    first, last = map(json.loads, text.splitlines())
+    token = {"id": 1, "text": "He", "logprob": -0.5}
+    assert first == {"index": 0, "token": token, "generated_text": None, "details": None}
+    assert last["generated_text"] == "Hey"
+    assert last["details"] == {
+        "finish_reason": "stop",
+        "seed": 4,
+        "generated_tokens": 2,
+        "input_length": 3,
+    }
+
+
+@pytest.mark.parametrize(
+    ("parameters", "samples"),
+    [
+        ({}, True),
+        ({"do_sample": False}, False),
+        ({"do_sample": False, "temperature": 1}, False),
+        ({"temperature": 0}, None),
+        ({"do_sample": True, "temperature": 0}, None),
+        ({"temperature": 0.5}, None),
+    ],
+)
+def test_whether_tokens_are_drawn_there(parameters, samples):
+    assert plain(parameters, ASYNC)[0].sampling.samples is samples
+
+
+def test_errors_there_name_the_fields_that_were_sent():
+    operation, encoder = ask({"text": "hi"})
+    with pytest.raises(ServeError, match="neither 'inputs' nor 'prompt' nor 'messages'") as caught:
+        operation.as_generate(operation.payload, ASYNC)
+    assert encoder.encode(ResponsePart(error=caught.value)).status == 424
+    operation, _ = ask({"prompt": "hi", "max_tokens": "many"})
+    with pytest.raises(ServeError, match="'max_tokens'"):
+        operation.as_generate(operation.payload, ASYNC)
+
+
+def test_a_prompt_is_no_field_of_lmis_own_form():
+    operation, _ = ask({"prompt": "hi"})
+    with pytest.raises(ServeError, match="'inputs'"):
+        operation.as_generate(operation.payload, {})

@@ -5,7 +5,7 @@ import pytest
 from trivium.codecs.java_properties import Properties, read
 from trivium.servers.djl.words.engines import PYTHON
 from trivium.servers.djl.words.judging import judge
-from trivium.servers.djl.words.layers import from_environment, layered, threads_of
+from trivium.servers.djl.words.layers import VARIABLES, from_environment, layered, threads_of
 from trivium.types.sources import ModelSource, SourceSetting
 from trivium.types.spec import Origin
 
@@ -112,6 +112,7 @@ def test_the_environment_is_read_as_djl_reads_it() -> None:
         "engine": "Python",
         "topk": "3",
         "topK": "4",
+        "batch_size": "2",
     }
     assert found["topk"].origin == Origin("the environment", "ARGS_TOPK")
 
@@ -121,3 +122,21 @@ def test_hugging_faces_own_variable_trusts_unless_the_option_says_otherwise():
     assert (told.value, told.origin.key) == ("true", "HF_TRUST_REMOTE_CODE")
     both = from_environment({"HF_TRUST_REMOTE_CODE": "true", "OPTION_TRUST_REMOTE_CODE": "false"})
     assert both["option.trust_remote_code"].value == "false"
+
+
+def test_the_names_of_lmi_and_sagemaker_lie_behind_the_options_own():
+    def told(**variables):
+        return {key: one.value for key, one in from_environment(variables).items()}
+
+    degree = "option.tensor_parallel_degree"
+    assert told(SM_NUM_GPUS="2") == {degree: "2"}
+    assert told(SM_NUM_GPUS="2", TENSOR_PARALLEL_DEGREE="max") == {degree: "max"}
+    assert told(TENSOR_PARALLEL_DEGREE="max", OPTION_TENSOR_PARALLEL_DEGREE="4") == {degree: "4"}
+    assert told(SAGEMAKER_NUM_MODEL_WORKERS="3") == {"minWorkers": "3", "maxWorkers": "3"}
+    assert told(HF_MODEL_TRUST_REMOTE_CODE="true") == {"option.trust_remote_code": "true"}
+    assert told(SAGEMAKER_STARTUP_TIMEOUT="9", SAGEMAKER_MODEL_SERVER_TIMEOUT_SECONDS="8") == {
+        "option.model_loading_timeout": "9",
+        "option.predict_timeout": "8",
+    }
+    assert told(SM_NUM_GPUS=" ") == told(SM_NUM_GPUS="0") == {}
+    assert all(from_environment({name: "1"}).keys() == set(keys) for name, keys in VARIABLES.items())

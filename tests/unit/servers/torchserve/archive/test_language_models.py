@@ -158,6 +158,8 @@ def test_what_cannot_be_names_the_variable(tmp_path: Path, variables: dict[str, 
     ("config", "words"),
     [
         ("handler:\n  max_new_tokns: 3\n", "Did you mean max_new_tokens?"),
+        ("handler:\n  vllm_engine_config:\n    max_num_seqs: 16\n", "max_num_seqs is slots here"),
+        ("handler:\n  adapters:\n    a: b\n", "Merge an adapter into them first"),
         ("handler:\n  zzz: 3\n", "MODEL_PATH"),
         ("handler: [1]\n", "a mapping of settings"),
         ("handler:\n  slots: many\n", "expected a number"),

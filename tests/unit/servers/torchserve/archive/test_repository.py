@@ -181,6 +181,22 @@ def test_the_call_goes_before_the_property_models_and_that_before_the_servers_de
     assert spec.origin["groups[0].minimum"] == Origin("elsewhere", "initial_workers")
 
 
+def test_what_is_laid_down_of_another_version_is_said_to_have_no_effect(
+    tmp_path: Path, defaults: Defaults
+) -> None:
+    path = mar(tmp_path / "a.mar", files())
+    for version, count in (("2.0", 1), ("1.0", 0)):
+        rules = ServerRules(by_version={("digits", version): {"batchSize": setting("4")}})
+        reports = [str(one) for one in asked(path, defaults, rules).reports if "version" in one.found]
+        assert len(reports) == count, reports
+    rules = ServerRules(by_version={("digits", "2.0"): {"batchSize": setting("4")}})
+    (said,) = asked(path, defaults, rules).reports
+    assert str(said) == (
+        "elsewhere: k: it is about version 2.0 of digits; of 1.0, which is served, it says nothing. Write 1.0 in its "
+        "place, if that is meant."
+    )
+
+
 def test_a_file_goes_before_the_call_with_its_workers_and_time_outs_also_those_it_does_not_give(
     tmp_path: Path, defaults: Defaults
 ) -> None:

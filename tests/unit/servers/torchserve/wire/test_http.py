@@ -6,6 +6,7 @@ from itertools import count
 import numpy as np
 import pytest
 
+from trivium.servers.torchserve.wire.config import TorchServeConfig
 from trivium.servers.torchserve.wire.errors import TABLE
 from trivium.servers.torchserve.wire.http import TorchServeHttp
 from trivium.types import reasons
@@ -244,7 +245,7 @@ def test_open_inference_is_answered_whatever_is_served(method, path, status, tol
 
 
 def test_without_open_inference_its_routes_are_not_there_but_models_are_called():
-    wire = TorchServeHttp(lambda: "made", open_inference=False)
+    wire = TorchServeHttp(lambda: "made", own=TorchServeConfig())
     assert infer("POST", "/v2/models/m/infer", wire=wire).model == "m"
     for path in ("/v2", "/v2/health/live", "/v2/health/ready", "/v2/models/m/versions/1"):
         with pytest.raises(ServeError) as caught:

@@ -317,7 +317,10 @@ def test_without_the_model_api_nothing_is_registered_and_unregistered() -> None:
         status, kind, text = refused(method, url, protocol=closed)
         assert (status, kind) == (405, "MethodNotAllowedException")
         assert text == "Requested method is not allowed, please refer to API document."
-        assert "--enable-model-api" in refused(method, url, protocol=wire(exact=False, registers=False))[2]
+        assert (
+            "--torchserve-no-model-api"
+            in refused(method, url, protocol=wire(exact=False, registers=False))[2]
+        )
     assert operation("PUT", "/models/m", protocol=closed)
     assert operation("GET", "/models", protocol=closed)
 

@@ -621,7 +621,7 @@ def test_without_the_model_api_nothing_is_registered_and_unregistered() -> None:
         lines = ["Model API disabled", "org.pytorch.serve.archive.model.ModelException"]
         assert refused(name, closed, **fields) == (status.PERMISSION_DENIED, lines)
         code, (text, _) = refused(name, protocol(exact=False, registers=False), **fields)
-        assert (code, "--enable-model-api" in text) == (status.PERMISSION_DENIED, True)
+        assert (code, "--torchserve-no-model-api" in text) == (status.PERMISSION_DENIED, True)
         assert refused(name, protocol(may_change=False), **fields)[0] == status.PERMISSION_DENIED
 
 

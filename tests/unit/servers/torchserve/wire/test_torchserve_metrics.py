@@ -56,6 +56,24 @@ def test_the_parser_reads_names_kinds_labels_and_values() -> None:
     assert [each.value for each in samples if each.name.endswith(("_sum", "_count"))] == [2, 20.3]
 
 
+def test_a_handlers_metric_with_the_name_of_the_servers_own_is_of_one_family_with_it() -> None:
+    """As the original's page on metrics names one; a text with two families of one name is none."""
+    settings = MeterSettings(mode=MetricsMode.PROMETHEUS, detects=True)
+    meter = TorchServeMeter(settings, "h", lambda: 0.0, print, print)
+    meter.update("MemoryUtilization", ("Host",), 2.5)
+    labels = {"ModelName": "m", "Level": "Model"}
+    step = {"kind": "gauge", "name": "MemoryUtilization", "unit": "Percent", "labels": labels}
+    meter.measured({**step, "set": 5})
+    with pytest.raises(ValueError, match="'MemoryUtilization' is a gauge of the server's own"):
+        TorchServeMeter(settings, "h", lambda: 0.0, print, print).measured(
+            {**step, "kind": "counter", "add": 5}
+        )
+    text = ask(meter)
+    assert text.count("# TYPE MemoryUtilization ") == text.count("# HELP MemoryUtilization ") == 1
+    (family,) = (one for one in text_string_to_metric_families(text) if one.name == "MemoryUtilization")
+    assert [sample.value for sample in family.samples] == [2.5, 5]
+
+
 def test_lines_are_the_originals() -> None:
     lines = exposed(metered()).decode().splitlines()
     assert 'Requests2XX{Level="Host",Hostname="h",} 1.0' in lines
