@@ -66,7 +66,7 @@ class SequenceAnswer:
         self.lacks_prompt = scored
         self.count = 0
         self.logprob = 0.0
-        self.finish: Finish | None = Finish.LENGTH if room == 0 and not scored else None
+        self.finish: Finish | None = Finish.LENGTH if room <= 0 and not scored else None
 
     @property
     def has_room(self) -> bool:
@@ -102,7 +102,7 @@ class SequenceAnswer:
         """Put the tokens of the prompt in front. Sets `finish` where no others were asked for."""
         self.lacks_prompt = False
         self._tokens += prompt
-        if self._room == 0:
+        if not self.has_room:
             self.finish = Finish.LENGTH
 
     def part(self, index: int) -> GeneratedChoice | None:
