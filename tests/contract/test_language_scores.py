@@ -1,4 +1,4 @@
-"""What a model makes of a prompt: the log probability of each token, its ids and its text, without a token of its own."""
+"""What a model makes of a prompt: a log probability of each token, its ids and its text, without one of its own."""
 
 import math
 

@@ -134,3 +134,90 @@ def test_a_prompt_that_is_too_long_is_an_error_that_clients_know(server: ServerP
     assert ("'text_input' has" in answer.text, "'truncate_prompt_tokens'" in answer.text) == (True, True), (
         answer.text
     )
+
+
+# -- what clients of vLLM ask ------------------------------------------------------------------------------
+
+
+def test_tokens_of_texts_and_texts_of_tokens(server: ServerProcess) -> None:
+    made = sentence_pieces()
+    for words in (
+        {"prompt": PROMPT},
+        {"prompt": PROMPT, "add_special_tokens": False},
+        {"prompt": PROMPT * 200},
+    ):
+        told = post(server, "/tokenize", {"model": "bare", **words}).json()
+        special = words.get("add_special_tokens", True)
+        assert told["tokens"] == made(words["prompt"], add_special_tokens=special)["input_ids"]
+        assert (told["count"], told["max_model_len"]) == (len(told["tokens"]), 128)
+        back = post(server, "/detokenize", {"model": "bare", "tokens": told["tokens"]}).json()
+        assert back == {"prompt": made.decode(told["tokens"])}
+    chat = post(
+        server, "/tokenize", {"model": "bare", "messages": [{"role": "user", "content": "hi"}]}
+    ).json()
+    asked = {"model": "bare", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 1}
+    assert post(server, "/v1/chat/completions", asked).json()["usage"]["prompt_tokens"] == chat["count"]
+    refused = httpx.post(f"{server.url}/detokenize", json={"model": "bare", "tokens": [2**30]})
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "tokens")
+
+
+def test_how_likely_a_text_is(server: ServerProcess) -> None:
+    """As lm-eval asks: prompts as ids, echoed with the log probabilities of their tokens, and one token more."""
+    made = sentence_pieces()
+    prompts = [made(words)["input_ids"] for words in (PROMPT, "One", f"{PROMPT} {PROMPT}")]
+    body = {
+        "model": "bare",
+        "prompt": prompts,
+        "temperature": 0,
+        "max_tokens": 1,
+        "logprobs": 1,
+        "seed": 1234,
+    }
+    choices = post(server, "/v1/completions", {**body, "echo": True}).json()["choices"]
+    for choice, ids in zip(choices, prompts, strict=True):
+        told = choice["logprobs"]
+        assert {len(told[key]) for key in told} == {len(ids) + 1}
+        assert told["token_logprobs"][0] is told["top_logprobs"][0] is None
+        assert all(
+            one <= max(top.values()) for one, top in zip(told["token_logprobs"][1:], told["top_logprobs"][1:])
+        )
+    alone = {**body, "prompt": prompts[0], "max_tokens": 0, "echo": True, "return_token_ids": True}
+    (choice,) = post(server, "/v1/completions", alone).json()["choices"]
+    assert choice["logprobs"]["token_logprobs"][1:] == pytest.approx(
+        choices[0]["logprobs"]["token_logprobs"][1:-1], abs=1e-4
+    )
+    assert (choice["token_ids"], choice["prompt_token_ids"]) == ([], prompts[0])
+    next_token = post(server, "/v1/completions", {**body, "prompt": prompts[0][:-1], "logprobs": 5}).json()
+    assert next_token["choices"][0]["logprobs"]["token_logprobs"][0] == pytest.approx(
+        max(choices[0]["logprobs"]["top_logprobs"][-2].values()), abs=1e-4
+    )
+
+
+def test_models_are_listed_with_their_context_and_their_other_names(server: ServerProcess) -> None:
+    with openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0) as client:
+        found = {model.id: model.model_dump() for model in client.models.list()}
+        assert found.keys() == {"bare", "djl", "lmi"}
+        assert {model["max_model_len"] for model in found.values()} == {128}
+        assert found["lmi"]["root"] == "djl"
+        messages = [{"role": "user", "content": "hi"}]
+        answer = client.chat.completions.create(model="lmi", messages=messages, max_tokens=1)  # type: ignore[arg-type]
+        assert answer.model == "lmi"
+        with pytest.raises(openai.BadRequestError, match="names no model, and there is not just one"):
+            client.chat.completions.create(model="", messages=messages)  # type: ignore[arg-type]
+
+
+def test_probes_and_metrics_have_the_names_that_gateways_look_for(server: ServerProcess) -> None:
+    assert httpx.get(f"{server.url}/health").status_code == 200
+    assert httpx.get(f"{server.url}/version").json().keys() == {"version"}
+    assert "vllm:" not in httpx.get(f"{server.url}/metrics").text
+
+
+def test_usage_is_told_as_it_goes(server: ServerProcess) -> None:
+    options = {"include_usage": True, "continuous_usage_stats": True}
+    body = {"model": "bare", "prompt": PROMPT, "max_tokens": 4, "temperature": 0, "ignore_eos": True}
+    answer = post(server, "/v1/completions", {**body, "stream": True, "stream_options": options})
+    events = [json.loads(line[6:]) for line in answer.text.split("\n\n") if line.startswith("data: {")]
+    counts = [event["usage"]["completion_tokens"] for event in events]
+    assert counts == sorted(counts)
+    assert counts[-1] == 4
+    assert len(set(counts)) > 1 or len(events) == 2
