@@ -178,9 +178,8 @@ def test_how_likely_a_text_is(server: ServerProcess) -> None:
         told = choice["logprobs"]
         assert {len(told[key]) for key in told} == {len(ids) + 1}
         assert told["token_logprobs"][0] is told["top_logprobs"][0] is None
-        assert all(
-            one <= max(top.values()) for one, top in zip(told["token_logprobs"][1:], told["top_logprobs"][1:])
-        )
+        pairs = zip(told["token_logprobs"][1:], told["top_logprobs"][1:], strict=True)
+        assert all(one <= max(top.values()) for one, top in pairs)
     alone = {**body, "prompt": prompts[0], "max_tokens": 0, "echo": True, "return_token_ids": True}
     (choice,) = post(server, "/v1/completions", alone).json()["choices"]
     assert choice["logprobs"]["token_logprobs"][1:] == pytest.approx(
