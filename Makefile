@@ -52,6 +52,8 @@ e2e: .venv-test/.made .venv-tritonserver/.made .venv-newer/.made .venv-kserve/.m
 	.venv-original/bin/pip install --quiet --disable-pip-version-check torch==2.13.0 torchserve==0.12.0 \
 		torch-model-archiver==0.12.0 torch-workflow-archiver==0.2.15 nvidia-ml-py psutil pyyaml packaging setuptools enum-compat \
 		torchvision==0.28.0 captum==0.9.0 pillow requests pytest
+	cp tests/e2e/torchserve_users/operators.py $$(.venv-original/bin/python -c 'import site; print(site.getsitepackages()[0])')/declared_operators.py
+	echo 'import declared_operators' > $$(.venv-original/bin/python -c 'import site; print(site.getsitepackages()[0])')/declared_operators.pth
 	touch $@
 
 original: .venv-test/.made .venv-original/.made  ## Ask the real TorchServe all that ours is asked, and write down what it answers.

@@ -11,6 +11,7 @@ from tests.fuzz.target import Change, Target
 from trivium.codecs.path_segments import decoded, misleading
 from trivium.fetchers.policy import permitted, read_places, safe_name
 from trivium.servers.djl.wire.routes import tree_of as of_djl
+from trivium.servers.torchserve.wire.config import TorchServeConfig
 from trivium.servers.torchserve.wire.tree import tree_of as of_torchserve
 from trivium.servers.torchserve.words.allowed_urls import AllowedUrls
 from trivium.servers.torchserve.words.model_urls import ModelStore
@@ -22,11 +23,12 @@ from trivium.wires.openai.routes import TREE as OF_OPENAI
 from trivium.wires.v2.routes import TREE as OF_V2
 
 INFERS, MANAGES = frozenset({Role.INFERENCE}), frozenset({Role.MANAGEMENT})
+OPEN = TorchServeConfig(open_inference=True, kserve=True)
 ROUTES = (
     OF_V2,
     OF_OPENAI,
     *(of_djl(roles) for roles in (INFERS, MANAGES)),
-    *(of_torchserve(roles, True, True) for roles in (INFERS, MANAGES)),
+    *(of_torchserve(roles, OPEN, True) for roles in (INFERS, MANAGES)),
 )
 METHODS = ("GET", "POST", "PUT", "DELETE")
 MOST_HOPS = 9
