@@ -6,9 +6,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import grpc
+import openai
 import pytest
 import torch
 import transformers
@@ -137,3 +139,41 @@ def test_embeddings_in_place_of_text(server: ServerProcess, model: Path, expecte
     fields = {"inputs_embeds": json.dumps(embeds), "max_new_tokens": str(COUNT)}
     status, pieces = asyncio.run(answer(f"{server.url}/predictions/{name}", data=fields))
     assert (status, b"".join(pieces).decode()) == (200, expected + END)
+
+
+def test_a_model_of_vllm_handler_answers_openais_client(model: Path, tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    config = "handler:\n  vllm_engine_config:\n    max_num_seqs: 2\n    max_model_len: 100\n"
+    config += f"    served_model_name: llama3-8b\n    gpu_memory_utilization: 0.5\n  model_path: {model}\n"
+    manifest = {"modelName": "chat", "handler": "vllm_handler", "configFile": "model-config.yaml"}
+    (store / "chat" / "MAR-INF").mkdir(parents=True)
+    text = json.dumps({"runtime": "python", "model": {**manifest, "modelVersion": "1.0"}})
+    (store / "chat" / "MAR-INF" / "MANIFEST.json").write_text(text)
+    (store / "chat" / "model-config.yaml").write_text(config)
+    log = tmp_path / "log"
+    words = ("serve", store, "--profile", "torchserve", "--http-port", "0", "--grpc-port", "0")
+    with started(log, *COMMAND, *words, variables=environment()) as process:
+        server = ServerProcess(process, log)
+        with openai.OpenAI(
+            base_url=f"{server.url}/predictions/chat/1.0/v1", api_key="none", max_retries=0
+        ) as client:
+            asked: dict[str, Any] = {
+                "model": "llama3-8b",
+                "prompt": PROMPT,
+                "max_tokens": COUNT,
+                "temperature": 0,
+            }
+            whole = client.completions.create(**asked)
+            parts = client.completions.create(**asked, stream=True)
+            assert "".join(part.choices[0].text for part in parts) == whole.choices[0].text
+            chat: Any = [{"role": "user", "content": "hi"}]
+            answer = client.chat.completions.create(model="llama3-8b", messages=chat, max_tokens=2)
+            assert answer.usage is not None
+            assert answer.usage.completion_tokens == 2
+            with pytest.raises(openai.BadRequestError, match="maximum context length is 100"):
+                client.completions.create(**{**asked, "prompt": PROMPT * 100})
+        with openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0) as client:
+            assert client.completions.create(**asked).choices[0].text == whole.choices[0].text
+            assert {one.id for one in client.models.list()} == {"chat", "llama3-8b"}
+        server.terminate()
+        assert server.wait() == 0, server.said()

@@ -20,6 +20,7 @@ PROTOCOLS = frozenset(
         "tgi_compat",
         "async_mode",
         "served_model_name",
+        "openai_paths",
         "end_of_stream_token",
         "max_new_tokens",
         "max_input_tokens",

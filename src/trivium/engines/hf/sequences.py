@@ -49,7 +49,7 @@ class Prompt:
             )
 
     def unscored(self, done: int, count: int) -> tuple[int, int]:
-        """Return which of the next inputs, from the first up to the last one but one, tell a score that lacks."""
+        """Return which of the next inputs tell a score that is not known yet: from the first to behind the last."""
         scored = 0 if self.scores is None else len(self.scores)
         return max(done, scored - 1), min(done + count, self.size - 1)
 

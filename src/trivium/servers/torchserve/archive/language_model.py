@@ -1,4 +1,4 @@
-"""A manifest that names the handler `llm_api`, which is built in: settings of the LLM-API -> a spec of the engine.
+"""A manifest that names a built-in handler for language models, `llm_api` or `vllm_handler`: a spec of the engine.
 
 Foreign words end here. Source: spec sheet `torchserve`, section 10. The weights lie at MODEL_PATH, or in the model's
 folder.
@@ -19,6 +19,7 @@ from trivium.servers.torchserve.words.language_model import (
 from trivium.servers.torchserve.words.layers import NO_RULES, ServerRules
 from trivium.servers.torchserve.words.manifest import Manifest
 from trivium.servers.torchserve.words.model_config import ModelConfig
+from trivium.servers.torchserve.words.vllm_handler import VLLM, translated
 from trivium.types.errors import ConfigError
 from trivium.types.findings import Severity
 from trivium.types.spec import (
@@ -32,12 +33,15 @@ from trivium.types.spec import (
 )
 
 _EXPECTED = "the path of a folder with config.json and safetensors, or with a .gguf file"
+OPENAI = "openai_paths"
+"""The parameter of a model that is asked below its predictions as OpenAI's API is."""
+
 _PLACES = ("auto", "cpu", "cuda", "cuda:0")
 
 
 @dataclass(slots=True)
 class LanguageModel:
-    """One model of the handler `llm_api`; `spec` is made once."""
+    """One model of the handler `llm_api`, or of `vllm_handler` where it `is_vllm`; `spec` is made once."""
 
     name: str
     folder: Path
@@ -45,15 +49,15 @@ class LanguageModel:
     config: ModelConfig
     variables: Mapping[str, str]
     rules: ServerRules = NO_RULES
+    is_vllm: bool = False
     _origin: dict[str, Origin] = field(default_factory=dict)
     _parameters: dict[str, str] = field(default_factory=dict)
+    _aliases: tuple[str, ...] = ()
 
     def spec(self, defaults: Defaults) -> ModelSpec:
         """Return the spec. Raises ConfigError with all that is wrong, and OSError."""
         manifest, config = self.manifest, self.config
-        settings = LanguageModelSettings(config, self.variables, [*manifest.findings, *config.findings])
-        settings.check_names()
-        self._check_name(settings)
+        settings = self._settings()
         handler = Origin(manifest.file, "model.handler", manifest.lines.get("model.handler"))
         groups, notices = translation.groups(self.name, config, defaults)
         settings.findings += [*notices, *sequences.check(config, may_be=False)]
@@ -90,17 +94,31 @@ class LanguageModel:
             version_policy=All(),
             parameters=self._parameters,
             details=made.details,
+            aliases=self._aliases,
             foreign=Foreign("torchserve", (manifest, config)),
             origin={**origin, **own, **made.origin(), **self._origin},
             reports=tuple(settings.findings),
         )
+
+    def _settings(self) -> LanguageModelSettings:
+        """Return the settings, whose names have been looked at."""
+        said = [*self.manifest.findings, *self.config.findings]
+        if self.is_vllm:
+            told = translated(self.config)
+            self._aliases = tuple(name for name in told.names if name != self.name)
+            self._put(OPENAI, "true", Origin(VLLM, ""))
+            return LanguageModelSettings(self.config, {}, [*said, *told.findings], told.block, told.shown)
+        settings = LanguageModelSettings(self.config, self.variables, said)
+        settings.check_names()
+        self._check_name(settings)
+        return settings
 
     def _check_handling(self, settings: LanguageModelSettings, handler: Origin) -> None:
         """Tell of what says how a handler is called: this one is built in."""
         if self.rules.envelope:
             found = f"service_envelope={self.rules.envelope} has no effect here: requests are the LLM-API's"
             settings.notice(handler, found)
-        if translation.is_async(self.config):
+        if translation.is_async(self.config) and not self.is_vllm:
             settings.findings.append(
                 self.config.notice(translation.ASYNC, "it has no effect: the handler is built in")
             )
@@ -148,16 +166,27 @@ class LanguageModel:
     def _set_up(self, settings: LanguageModelSettings, made: CheckpointReading) -> None:
         """Fill in the engine's parameters, and those of the protocol."""
         self._slots(settings)
+        for name in ("PREFILL_CHUNK", "THREADS"):
+            self._put(name.lower(), *settings.number(name))
+        for name in ("TRUST_REMOTE_CODE", "LOGITS_PROCESSORS"):
+            self._put(name.lower(), *settings.text(name))
+        if self.is_vllm:
+            self._put("max_context", *settings.number("MAX_CONTEXT"))
+        else:
+            self._set_up_texts(settings, made)
+        self._compute(settings)
+
+    def _set_up_texts(self, settings: LanguageModelSettings, made: CheckpointReading) -> None:
+        """Fill in what the LLM-API says of texts."""
         longest, where = settings.number("MAX_INPUT_TOKENS", TOKENS)
         most, most_from = settings.number("MAX_NEW_TOKENS", TOKENS)
         self._put("max_input_tokens", longest, where)
         self._put("max_new_tokens", most, most_from)
         self._context(settings, made, (longest or TOKENS) + (most or TOKENS))
-        for name in ("PREFILL_CHUNK", "THREADS"):
-            self._put(name.lower(), *settings.number(name))
-        for name in ("TRUST_REMOTE_CODE", "LOGITS_PROCESSORS"):
-            self._put(name.lower(), *settings.text(name))
         self._put("end_of_stream_token", *settings.text("END_OF_STREAM_TOKEN", END_OF_STREAM))
+
+    def _compute(self, settings: LanguageModelSettings) -> None:
+        """Fill in how numbers are kept."""
         text, origin = settings.text("DTYPE")
         if text.removeprefix("torch.").lower() in DTYPES:
             self._put("dtype", DTYPES[text.removeprefix("torch.").lower()], origin)
@@ -176,7 +205,7 @@ class LanguageModel:
     def _slots(self, settings: LanguageModelSettings) -> None:
         slots, origin = settings.number("SLOTS")
         batch, line = self.config.number("batchSize"), self.config.lines.get("batchSize")
-        if slots is None and batch:
+        if slots is None and batch and not self.is_vllm:
             slots, origin = batch, Origin(self.config.file, "batchSize", line)
         self._put("slots", slots, origin)
         if "maxBatchDelay" in self.config.values:

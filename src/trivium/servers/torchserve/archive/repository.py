@@ -33,6 +33,7 @@ from trivium.servers.torchserve.words.manifest import (
     read_manifest,
 )
 from trivium.servers.torchserve.words.model_config import ModelConfig, read_model_config
+from trivium.servers.torchserve.words.vllm_handler import VLLM
 from trivium.types.errors import ConfigError, frameless
 from trivium.types.findings import Finding, Severity
 from trivium.types.sources import ModelSource, SourceSetting
@@ -67,7 +68,6 @@ Document = tuple[Manifest, ModelConfig]
 
 _WAYS_OUT = {
     "dali_image_classifier": "Name image_classifier, which takes the same pictures and needs no DALI.",
-    "vllm_handler": f"Name {LLM_API}, and say under `handler` of model-config.yaml where the model is.",
     "trt_llm_handler": f"Name {LLM_API}, with the model's own weights in place of an engine of TensorRT.",
 }
 """Handler that TorchServe brings along and that is not served -> what to do."""
@@ -141,10 +141,11 @@ def _read_model(
     config = layered(_config(folder, place, manifest), source.over, under)
     chosen = _handler(manifest, source, rules)
     ref = handler_ref(chosen.value)
-    if ref.name == LLM_API and not _is_own_code(folder / ref.file):
+    if ref.name in (LLM_API, VLLM) and not _is_own_code(folder / ref.file):
         if unknown := _check_source(source):
             raise ConfigError(tuple(unknown))
-        return LanguageModel(name, folder, manifest, config, variables, rules).spec(defaults)
+        model = LanguageModel(name, folder, manifest, config, variables, rules, is_vllm=ref.name == VLLM)
+        return model.spec(defaults)
     findings = (
         *manifest.findings,
         *config.findings,

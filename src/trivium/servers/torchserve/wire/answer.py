@@ -20,12 +20,14 @@ from trivium.codecs.json_documents import indented
 from trivium.servers.torchserve.wire.errors import refuse
 from trivium.servers.torchserve.wire.generate_request import read_request
 from trivium.servers.torchserve.wire.generated_text import end_of, text_of
+from trivium.servers.torchserve.wire.openai_paths import OpenAiPaths, asks_as_openai
 from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.generation import Generate
 from trivium.types.operations import Listing, ResponsePart
 from trivium.types.payload import Raw, Tensors
 from trivium.types.state import VersionState
 from trivium.types.wire import NOTHING_YET, HttpAnswer, Target, costly
+from trivium.wires.openai.answer import OpenAiEncoder
 
 DEFAULT_TYPE = "application/json"
 STREAMS = "ts_stream_next"
@@ -52,9 +54,28 @@ HEALTHY, UNHEALTHY = "Healthy", "Unhealthy"
 class PredictionEncoder:
     """Writes the answer to one prediction, in one part or many. `accept` and `content_type` are the request's."""
 
-    __slots__ = ("_accept", "_begun", "_content_type", "_end", "_exact", "_request_id", "_target")
+    __slots__ = (
+        "_accept",
+        "_begun",
+        "_content_type",
+        "_end",
+        "_exact",
+        "_openai",
+        "_paths",
+        "_request_id",
+        "_target",
+    )
 
-    def __init__(self, request_id: str, target: Target, accept: str, content_type: str, exact: bool) -> None:
+    def __init__(
+        self,
+        request_id: str,
+        target: Target,
+        accept: str,
+        content_type: str,
+        exact: bool,
+        paths: OpenAiPaths,
+    ) -> None:
+        self._paths = paths
         self._request_id = request_id
         self._target = target
         self._accept = accept
@@ -62,9 +83,15 @@ class PredictionEncoder:
         self._exact = exact
         self._begun = False
         self._end: bytes | None = None
+        self._openai: OpenAiEncoder | None = None
 
     def read(self, raw: Raw, parameters: Mapping[str, str]) -> Generate:
-        """Read a body for a model that generates, whose answer is text, ended by a mark. INVALID, naming the field."""
+        """Read a body for a model that generates, whose answer is text, ended by a mark, or OpenAI's. INVALID, naming
+        the field; NOT_FOUND for a path that OpenAI's API has not.
+        """
+        if asks_as_openai(parameters):
+            self._openai = self._paths.encoder(raw, self._target.model, self._request_id, self._accept)
+            return self._openai.read(raw, parameters)
         self._end = end_of(parameters)
         return read_request(raw, parameters)
 
@@ -72,6 +99,8 @@ class PredictionEncoder:
         """The part. An error after the first part has no body and a status of 500 or so: the front end breaks the
         answer off, so that its client sees that it is not whole.
         """
+        if self._openai is not None:
+            return self._openai.encode(part)
         if is_slow_to_write(part.payload) and part.final:
             return costly(lambda: self._written(part))
         return self._written(part)

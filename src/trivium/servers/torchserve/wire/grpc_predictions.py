@@ -8,6 +8,7 @@ import msgspec
 from trivium.codecs.conversion import is_slow_to_write, negotiated
 from trivium.servers.torchserve.wire.generate_request import read_request
 from trivium.servers.torchserve.wire.generated_text import end_of, text_of
+from trivium.servers.torchserve.wire.openai_paths import asks_as_openai
 from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.generation import Generate
 from trivium.types.operations import ResponsePart
@@ -35,6 +36,9 @@ class PredictionBytes:
 
     def read(self, raw: Raw, parameters: Mapping[str, str]) -> Generate:
         """Read the inputs for a model that generates: as the fields of a form, or JSON. INVALID, naming the field."""
+        if asks_as_openai(parameters):
+            words = "The model is asked as OpenAI's API is, which gRPC does not carry. Ask it over HTTP."
+            raise ServeError(Code.UNSUPPORTED, words)
         self._end = end_of(parameters)
         fields = tuple(part for part in raw.parts if part.name not in self._others)
         return read_request(msgspec.structs.replace(raw, parts=fields), parameters, self._streams)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
 
 from trivium.codecs.form_notes import FormNotes
+from trivium.codecs.ignored_field_log import IgnoredFieldLog
 from trivium.servers.torchserve.wire.answer import PredictionEncoder, TorchServePingEncoder
 from trivium.servers.torchserve.wire.config import TorchServeConfig
 from trivium.servers.torchserve.wire.errors import note_refusal, refuse
@@ -24,6 +25,7 @@ from trivium.servers.torchserve.wire.management_options import ManagementOptions
 from trivium.servers.torchserve.wire.management_routes import ENDPOINTS as MANAGEMENT
 from trivium.servers.torchserve.wire.management_routes import ManagementVerb
 from trivium.servers.torchserve.wire.open_inference import ANSWERS, OpenInferenceEncoder
+from trivium.servers.torchserve.wire.openai_paths import OpenAiPaths
 from trivium.servers.torchserve.wire.request import decode_infer, properties_of
 from trivium.servers.torchserve.wire.routes import ENDPOINTS as INFERENCE
 from trivium.servers.torchserve.wire.routes import PREFIXES, TorchServeVerb, check_served
@@ -50,6 +52,7 @@ _NO_DESCRIPTION = (
 _MANAGING = frozenset(ManagementVerb)
 _PROBING = frozenset(KServeVerb)
 _NO_OPTIONS = ManagementOptions()
+_NO_PATHS = OpenAiPaths()
 _OWN = TorchServeConfig(open_inference=True)
 
 COSTLY_FORM_BYTES = 128 * 2**10
@@ -60,10 +63,10 @@ class TorchServeHttp:
 
     With `exact_texts` an error says what the original says, and no more. What is for other `roles` is not there;
     models are managed as `management` says. Where requests need `tokens`, these can be renewed. `own` says which
-    routes of the open inference protocol and of KServe are its.
+    routes of the open inference protocol and of KServe are its, `paths` reads what is asked as OpenAI's API is.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what one listener's protocol consists of
         self,
         make_id: Callable[[], str],
         exact_texts: bool = False,
@@ -71,7 +74,9 @@ class TorchServeHttp:
         management: ManagementOptions = _NO_OPTIONS,
         tokens: Tokens | None = None,
         own: TorchServeConfig = _OWN,
+        paths: OpenAiPaths = _NO_PATHS,
     ) -> None:
+        self._paths = paths
         self._make_id = make_id
         self._exact = exact_texts
         self._management = management
@@ -112,7 +117,7 @@ class TorchServeHttp:
             return Live(), OpenInferenceEncoder(request_id, *ANSWERS[target.verb])
         accept = head.headers.get(b"accept", b"").decode("latin-1")
         content_type = head.headers.get(b"content-type", b"").decode("latin-1")
-        encoder = PredictionEncoder(request_id, target, accept, content_type, self._exact)
+        encoder = PredictionEncoder(request_id, target, accept, content_type, self._exact, self._paths)
         infer = decode_infer(head, target, body, request_id, encoder.read, keeps_forms=self._exact)
         if body.data and isinstance(infer.payload, Raw):
             self._notes.note(infer.model, content_type, infer.payload)
@@ -143,4 +148,5 @@ def make(context: ProtocolContext) -> WireProtocol:
         options,
         tokens,
         context.own.read(TorchServeConfig),
+        OpenAiPaths(context.epoch, None if context.strict_requests else context.states.of(IgnoredFieldLog)),
     )

@@ -42,23 +42,21 @@ DTYPES = {
 }
 _LARGEST = 2**31 - 1
 
-_OF_OTHERS: Mapping[str, str] = {
-    "vllm_engine_config": (
-        "Remove it. Of its settings max_num_seqs is slots here, max_model_len max_context, and dtype dtype, each "
-        "directly below `handler`."
-    ),
-    "adapters": "Remove it: weights are served as they are. Merge an adapter into them first.",
-}
-"""Keys of `vllm_handler`, by which many come to this one -> the next step."""
+_OF_VLLM = ("vllm_engine_config", "adapters")
+"""Keys of the handler `vllm_handler`, by which many come to this one."""
 
 
 @dataclass(slots=True)
 class LanguageModelSettings:
-    """Reads the settings of one model; `findings` grows with each fault."""
+    """Reads the settings of one model; `findings` grows with each fault. A handler that has other words for them has
+    made them a `block` of ours, each `shown` by the key that it was written under.
+    """
 
     config: ModelConfig
     variables: Mapping[str, str]
     findings: list[Finding] = field(default_factory=list)
+    block: Mapping[str, object] | None = None
+    shown: Mapping[str, str] = field(default_factory=dict)
 
     def text(self, name: str, default: str = "") -> tuple[str, Origin]:
         """Return a setting and where it stands; where it does not, the default."""
@@ -101,16 +99,19 @@ class LanguageModelSettings:
             )
 
     def _block(self) -> Mapping[str, object]:
+        if self.block is not None:
+            return self.block
         block = self.config.document.get(BLOCK)
         return block if isinstance(block, Mapping) else {}
 
     def _place(self, key: str) -> Origin:
+        key = self.shown.get(key, key)
         return Origin(self.config.file, f"{BLOCK}.{key}" if key else BLOCK, self.config.lines.get(BLOCK))
 
 
 def _meant(key: str) -> str:
     """Return the next step for a key that is no setting."""
-    if key in _OF_OTHERS:
-        return _OF_OTHERS[key]
+    if key in _OF_VLLM:
+        return "Name the handler vllm_handler, whose key it is, or remove it."
     meant = near(key.upper(), (*NAMES, *OURS))
     return f"Did you mean {meant.lower()}?" if meant else f"Write one of {', '.join((*NAMES, *OURS))}."

@@ -158,8 +158,8 @@ def test_what_cannot_be_names_the_variable(tmp_path: Path, variables: dict[str, 
     ("config", "words"),
     [
         ("handler:\n  max_new_tokns: 3\n", "Did you mean max_new_tokens?"),
-        ("handler:\n  vllm_engine_config:\n    max_num_seqs: 16\n", "max_num_seqs is slots here"),
-        ("handler:\n  adapters:\n    a: b\n", "Merge an adapter into them first"),
+        ("handler:\n  vllm_engine_config:\n    max_num_seqs: 16\n", "Name the handler vllm_handler"),
+        ("handler:\n  adapters:\n    a: b\n", "Name the handler vllm_handler"),
         ("handler:\n  zzz: 3\n", "MODEL_PATH"),
         ("handler: [1]\n", "a mapping of settings"),
         ("handler:\n  slots: many\n", "expected a number"),
@@ -221,3 +221,93 @@ def test_the_manual_has_every_setting() -> None:
     page = (Path(__file__).parents[5] / "docs" / "torchserve.md").read_text()
     assert [name for name in NAMES if f"`{name}`" not in page] == []
     assert [name for name in OURS if f"`{name.lower()}`" not in page] == []
+
+
+# -- vllm_handler ------------------------------------------------------------------------------------------
+
+LLAMA3 = """\
+minWorkers: 1
+maxWorkers: 1
+batchSize: 1
+maxBatchDelay: 100
+startupTimeout: 1200
+deviceType: "cpu"
+asyncCommunication: true
+
+handler:
+    model_path: "weights"
+    vllm_engine_config:
+        max_num_seqs: 16
+        max_model_len: 25
+        dtype: half
+        gpu_memory_utilization: 0.5
+        max_num_seq: 3
+        tensor_parallel_size: 1
+        served_model_name:
+            - "meta-llama/Meta-Llama-3.1-8B"
+            - "llama3-8b"
+"""
+
+
+def vllm(path: Path, config: str) -> Path:
+    made = folder(path, config, handler="vllm_handler")
+    checkpoint(made / "weights")
+    return made
+
+
+def test_a_model_of_vllm_is_served_by_our_engine(tmp_path: Path) -> None:
+    spec, said = read(vllm(tmp_path / "chat", LLAMA3))
+    assert spec is not None, said
+    assert (spec.engine, spec.entry, spec.root) == ("hf", "config.json", tmp_path / "chat" / "weights")
+    assert spec.parameters == {"openai_paths": "true", "slots": "16", "max_context": "25", "dtype": "fp16"}
+    assert spec.aliases == ("meta-llama/Meta-Llama-3.1-8B", "llama3-8b")
+    assert str(spec.origin["parameters[slots]"]).endswith("(handler.vllm_engine_config.max_num_seqs)")
+    notes = {one.key: str(one) for one in said}
+    assert "it is about vLLM's own engine" in notes["handler.vllm_engine_config.gpu_memory_utilization"]
+    assert "Did you mean max_num_seqs?" in notes["handler.vllm_engine_config.max_num_seq"]
+    assert not any("asyncCommunication" in text for text in notes.values())
+
+
+@pytest.mark.parametrize(
+    ("config", "key", "words"),
+    [
+        ("handler:\n  model_path: weights\n  adapters:\n    a: b\n", "adapters", "Merge the adapter"),
+        (
+            "handler:\n  vllm_engine_config:\n    model: weights\n    enable_lora: true\n",
+            "vllm_engine_config.enable_lora",
+            "Write false.",
+        ),
+        (
+            "handler:\n  vllm_engine_config:\n    model: weights\n    quantization: awq\n",
+            "vllm_engine_config.quantization",
+            "as they are",
+        ),
+        (
+            "handler:\n  vllm_engine_config:\n    model: weights\n    max_num_seqs: many\n",
+            "vllm_engine_config.max_num_seqs",
+            "a number from 1",
+        ),
+        (
+            "handler:\n  vllm_engine_config: [1]\n  model_path: weights\n",
+            "vllm_engine_config",
+            "one argument",
+        ),
+        ("handler:\n  model_path: meta-llama/Llama\n", "model_path", "hub"),
+    ],
+)
+def test_what_vllm_would_do_otherwise_is_refused(tmp_path: Path, config: str, key: str, words: str) -> None:
+    spec, said = read(vllm(tmp_path / "chat", config))
+    assert spec is None
+    (fault,) = [one for one in said if one.severity.value == "error"]
+    assert fault.key == f"handler.{key}"
+    assert words in str(fault)
+
+
+def test_what_means_nothing_is_no_word_worth(tmp_path: Path) -> None:
+    config = (
+        "handler:\n  model_path: weights\n  adapters: {}\n  vllm_engine_config:\n    enable_lora: false\n"
+    )
+    spec, said = read(vllm(tmp_path / "chat", config))
+    assert spec is not None
+    assert said == ()
+    assert spec.aliases == ("weights",)

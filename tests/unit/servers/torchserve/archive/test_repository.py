@@ -511,7 +511,7 @@ def test_requirements_that_are_not_there_are_a_fault_where_they_are_installed(
         ({"handler.py": HANDLER}, "model.handler", "no MAR-INF"),
         (files(handler=None), "model.handler", "no handler"),
         (files(handler="other.py"), "model.handler", "handler.py"),
-        (files(handler="vllm_handler"), "model.handler", "not supported in this version"),
+        (files(handler="trt_llm_handler"), "model.handler", "not supported in this version"),
         (files(serializedFile="weights.pt"), "model.serializedFile", "weights.pt"),
         (files(modelFile="net.py"), "model.modelFile", "net.py"),
         (files(configFile="c.yaml"), "model.configFile", "c.yaml"),

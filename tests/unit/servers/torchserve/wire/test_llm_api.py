@@ -127,3 +127,52 @@ def test_a_failure_in_mid_stream_breaks_the_answer_off():
     encoder.encode(ResponsePart(Generated((GeneratedChoice(0, "a"),)), final=False))
     answer = encoder.encode(ResponsePart(failed))
     assert (answer.closes, answer.size) == (True, 0)
+
+
+# -- vllm_handler ------------------------------------------------------------------------------------------
+
+
+def ask_below(path, fields):
+    head = Head("POST", f"/predictions/m/1.0/{path}", "", {b"content-type": b"application/json"})
+    return PROTOCOL.decode(head, PROTOCOL.head(head), Body(json.dumps(fields).encode()))
+
+
+OPENAI = {"openai_paths": "true"}
+MESSAGES = [{"role": "user", "content": "hi"}]
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_openais_paths_stand_below_a_prediction(streams):
+    asked = {"model": "x", "messages": MESSAGES, "stream": streams, "max_tokens": 3}
+    generate, encoder = read(ask_below("v1/chat/completions", asked), OPENAI)
+    assert (generate.messages, generate.sampling.max_tokens, generate.streams) == (
+        tuple(MESSAGES),
+        3,
+        streams,
+    )
+    part = Generated((GeneratedChoice(0, "a", (1,), finish=Finish.EOS),))
+    answer = encoder.encode(ResponsePart(part, model="m"))
+    text = b"".join(answer.buffers)
+    assert answer.status == 200
+    if streams:
+        assert text.startswith(b"data: {")
+        assert text.endswith(b"data: [DONE]\n\n")
+    else:
+        assert json.loads(text)["choices"][0]["message"]["content"] == "a"
+        assert json.loads(text)["model"] == "x"
+    generate, _ = read(ask_below("v1/completions", {"prompt": "hi"}), OPENAI)
+    assert generate.prompts == ("hi",)
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "code"),
+    [
+        ("v1/models", {}, Code.NOT_FOUND),
+        ("", {"prompt": "hi"}, Code.NOT_FOUND),
+        ("v1/completions", {"prompt": "hi", "temperature": "hot"}, Code.INVALID),
+    ],
+)
+def test_what_is_none_of_them_is_refused(path, fields, code):
+    with pytest.raises(ServeError) as caught:
+        read(ask_below(path, fields), OPENAI)
+    assert caught.value.code is code
