@@ -14,6 +14,7 @@ from trivium.engines.hf.folder_code import FolderCode
 from trivium.engines.hf.library import gguf_blocks, gguf_library, libraries, require_libraries
 from trivium.engines.hf.memory import KeyValueDemand, MemoryEstimate, estimate
 from trivium.engines.hf.options import DEFAULT_CONTEXT, DEFAULT_SLOTS, GenerationOptions, options
+from trivium.engines.hf.quantising import judge_quantiser
 from trivium.engines.hf.sizes import ATTENTIONS, ModelSizes, config_sizes, gguf_sizes
 from trivium.engines.hf.text_settings import TextSettings, text_settings
 from trivium.files import mapped_file
@@ -58,6 +59,7 @@ def describe(spec: ModelSpec, is_gpu: bool) -> DescribedModel:
     files = checkpoint(spec, code)
     _judge_processors(spec, chosen, files, code)
     require_libraries()
+    judge_quantiser(spec, chosen.quantize, files, is_gpu)
     head = _gguf_head(spec, files) if files.gguf else None
     numbers = files.numbers if head is None else head.numbers
     if not numbers:

@@ -23,10 +23,12 @@ from trivium.engines.hf.detokenizer import Decode
 from trivium.engines.hf.folder import unfit
 from trivium.engines.hf.gguf_model import GgufModel, open_gguf
 from trivium.engines.hf.memory import KeyValueBudget, budget, shortage
+from trivium.engines.hf.options import BITS_4, BITS_8, NONE
 from trivium.engines.hf.plan import StepSettings
 from trivium.engines.hf.pool import open_storage
 from trivium.engines.hf.prompt_work import TokenizerSource, prompt_work
 from trivium.engines.hf.prompts import PromptTokenizer
+from trivium.engines.hf.quantising import quantised
 from trivium.engines.hf.requests import GenerationLimits
 from trivium.engines.hf.self_test import self_test
 from trivium.engines.hf.texts import PromptReader
@@ -104,7 +106,7 @@ def _loaded(spec: ModelSpec, told: DescribedModel, device: torch.device, held: K
         str(told.files.folder), told.files.gguf, told.chosen.trust_remote_code, gguf is not None
     )
     tokenizer = _tokenizer(spec, source, gguf)
-    model = _model(spec, told, gguf).to(device).eval().requires_grad_(False)
+    model = _model(spec, told, gguf, device)
     if not model._supports_attention_backend:
         raise unfit(
             spec,
@@ -118,7 +120,7 @@ def _loaded(spec: ModelSpec, told: DescribedModel, device: torch.device, held: K
     transformers.AttentionInterface.register(attention.name, attention.attend)
     width = int(model.get_input_embeddings().weight.shape[1])
     limits = GenerationLimits(spec.name, told.context, told.sizes.vocabulary, width, held)
-    _test(spec, model, attention, limits, slots)
+    _test(spec, model, attention, limits, slots, told.chosen.quantize != NONE)
     log.info(
         "model '%s': %s in %s, weights %.2f GB, keys and values at most %.2f GB: %d tokens, in %d slots of at most %d",
         *(spec.name, told.sizes.architecture, told.dtype, told.need.weights / 1e9),
@@ -132,11 +134,11 @@ def _loaded(spec: ModelSpec, told: DescribedModel, device: torch.device, held: K
     )
 
 
-def _model(spec: ModelSpec, told: DescribedModel, gguf: GgufModel | None) -> Any:
+def _model(spec: ModelSpec, told: DescribedModel, gguf: GgufModel | None, device: torch.device) -> Any:
     try:
         config = gguf.config() if gguf is not None else None
         config = config or read_config(spec, told)
-        model, info = open_weights(told, config, gguf)
+        model, info = open_weights(told, config, gguf, device)
     except ServeError:
         raise
     except Exception as error:
@@ -146,7 +148,11 @@ def _model(spec: ModelSpec, told: DescribedModel, gguf: GgufModel | None) -> Any
             f"its files lack {len(missing)} of the weights, such as '{missing[0]}'. Copy the folder again."
         )
         raise unfit(spec, missing_fault(missing, told.files.names) or lacking)
-    return model
+    try:
+        placed = model if told.chosen.quantize in (BITS_8, BITS_4) else model.to(device)
+        return quantised(placed.eval().requires_grad_(False), told.chosen.quantize)
+    except Exception as error:
+        raise _unopened(spec, "weights", error) from error
 
 
 def _gguf(spec: ModelSpec, told: DescribedModel) -> GgufModel | None:
@@ -203,11 +209,16 @@ def _unopened(spec: ModelSpec, what: str, error: Exception) -> ServeError:
 
 
 def _test(
-    spec: ModelSpec, model: Any, attention: StepAttention, limits: GenerationLimits, slots: int
+    spec: ModelSpec,
+    model: Any,
+    attention: StepAttention,
+    limits: GenerationLimits,
+    slots: int,
+    is_rough: bool,
 ) -> None:
     try:
         with torch.inference_mode():
-            differs = self_test(model, attention, limits, slots > 1)
+            differs = self_test(model, attention, limits, slots > 1, is_rough)
     except ServeError as error:
         raise unfit(spec, error.message, error.code) from error
     except Exception as error:

@@ -14,6 +14,9 @@ DEFAULT_CHUNK = 256
 DEFAULT_CONTEXT = 4096
 DEFAULT_WEIGHTS_CACHE = 16 * 2**30
 
+NONE, BITS_8, BITS_4, DYNAMIC = "none", "bitsandbytes8", "bitsandbytes4", "dynamic_int8"
+QUANTISERS = (NONE, BITS_8, BITS_4, DYNAMIC)
+
 PROTOCOLS = frozenset(
     {
         "output_formatter",
@@ -59,6 +62,12 @@ SETTINGS = (
         "auto",
         "Data type of weights, keys and values.",
     ),
+    Setting(
+        "quantize",
+        OneOf(QUANTISERS, any_case=True),
+        NONE,
+        "Whether the weights are kept in 8 or 4 bits: by the library bitsandbytes, or by PyTorch.",
+    ),
     Setting("threads", Whole(1, 9999), help="Threads that compute."),
     Setting(
         "trust_remote_code",
@@ -103,6 +112,7 @@ class GenerationOptions:
     prefill_chunk: int = DEFAULT_CHUNK
     max_context: int | None = None
     dtype: str = "auto"
+    quantize: str = "none"
     threads: int | None = None
     trust_remote_code: bool = False
     logits_processors: Mapping[str, str] = field(default_factory=dict)

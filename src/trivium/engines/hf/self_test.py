@@ -17,11 +17,18 @@ from trivium.engines.hf.sequences import GenerationRequest, Prompt, SequenceStat
 from trivium.types.generation import Generate
 
 _SHORT, _LONGEST = 8, 136
+_ROUGH = 0.25
+"""The tolerance where weights have 8 or 4 bits: what a layer makes of a token depends a little on those beside it."""
+
 _TOLERANCE = {torch.float32: 2e-3, torch.float16: 5e-2, torch.bfloat16: 1e-1}
 
 
-def self_test(model: Any, attention: StepAttention, limits: GenerationLimits, has_two: bool) -> str:
-    """Say where the logits differ; empty where they agree. The model keeps our attention."""
+def self_test(
+    model: Any, attention: StepAttention, limits: GenerationLimits, has_two: bool, is_rough: bool = False
+) -> str:
+    """Say where the logits differ; empty where they agree. The model keeps our attention. `is_rough`: its weights are
+    quantised.
+    """
     device = next(model.parameters()).device
     window = getattr(model.config.get_text_config(), "sliding_window", None)
     size = min(window + 4 if window and window + 4 <= _LONGEST else _SHORT, limits.context)
@@ -34,7 +41,7 @@ def self_test(model: Any, attention: StepAttention, limits: GenerationLimits, ha
         found = _ours(ForwardPass(model, attention, device), ids, part, has_two)
     finally:
         attention.clear_all()
-    tolerance = _TOLERANCE[next(model.parameters()).dtype]
+    tolerance = _ROUGH if is_rough else _TOLERANCE[next(model.parameters()).dtype]
     names = "a prompt in two pieces", "a step", "a step of another prompt"
     for name, mine, own in zip(names, found, (whole[-2], whole[-1], whole[len(part) - 1]), strict=False):
         gap = float((mine.float() - own.float()).abs().max()) / max(1.0, float(own.abs().max()))

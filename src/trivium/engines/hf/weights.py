@@ -16,6 +16,7 @@ import transformers as typed_transformers
 
 from trivium.engines.hf.description import DescribedModel
 from trivium.engines.hf.gguf_model import GgufModel
+from trivium.engines.hf.quantising import library_config
 from trivium.engines.hf.weights_cache import StoredTensor, WeightsCache, cache_folder, cache_key
 from trivium.types.errors import said_by
 
@@ -32,9 +33,13 @@ Opened = tuple[Any, Any]
 """A model, and what transformers says of its weights."""
 
 
-def open_weights(told: DescribedModel, config: Any, gguf: GgufModel | None) -> Opened:
+def open_weights(told: DescribedModel, config: Any, gguf: GgufModel | None, device: torch.device) -> Opened:
     """Return the model in the data type that it is computed in. Raises whatever the libraries raise."""
     dtype = TYPES[told.dtype]
+    if (quantiser := library_config(told.chosen.quantize)) is not None:
+        return _from_folder(
+            told, told.files.folder, config, dtype, quantization_config=quantiser, device_map={"": device}
+        )
     if (
         told.files.gguf and gguf is None
     ):  # its blocks are unpacked: kernels for them would be fetched from a hub

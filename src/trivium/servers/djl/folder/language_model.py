@@ -46,6 +46,17 @@ class _Words(NamedTuple):
     hint: str = "Write one of them, or remove the line."
 
 
+_QUANTISED = _Words(
+    "quantize",
+    {
+        **{word: word for word in ("bitsandbytes8", "bitsandbytes4", "dynamic_int8")},
+        "bitsandbytes": "bitsandbytes4",
+    },
+    "bitsandbytes8, bitsandbytes4 or dynamic_int8",
+    "Write one of them, or remove the line; a .gguf file, and weights that are quantised already, need none.",
+)
+
+
 _WORDS: Mapping[str, _Words] = {
     "option.dtype": _Words(
         "dtype",
@@ -53,6 +64,9 @@ _WORDS: Mapping[str, _Words] = {
         "auto, fp32, fp16 or bf16",
         "Write one of them; bf16 and fp16 take half the memory of fp32.",
     ),
+    **dict.fromkeys(("option.quantize", "option.quantization"), _QUANTISED),
+    "option.load_in_8bit": _Words("quantize", {"true": "bitsandbytes8", "false": "none"}, "true or false"),
+    "option.load_in_4bit": _Words("quantize", {"true": "bitsandbytes4", "false": "none"}, "true or false"),
     "option.output_formatter": _Words(
         "output_formatter",
         dict(zip(FORMATTERS, FORMATTERS, strict=True)),
@@ -185,7 +199,8 @@ def _parameters(settings: DjlSettings, mode: Placed[bool]) -> Mapping[str, Place
         if (named := settings.text([key])).value:
             found[name] = named
     for key, words in _WORDS.items():
-        if (word := _word(settings, key, words)) is not None:
+        word = _word(settings, key, words)
+        if word is not None and (word.value != "none" or words.parameter not in found):
             found[words.parameter] = word
     return found
 

@@ -38,8 +38,8 @@ _ADAPTERS = (
     "Adapters of language models are not supported in this version: merge the adapter into the weights, or load it in "
     "a model.py."
 )
-_QUANTISED = (
-    "Quantising is not supported in this version: serve the weights with option.dtype=bf16, or a .gguf file."
+_BITS = (
+    "the engine's quantize: 8 or 4 bits by the library bitsandbytes, dynamic_int8 by PyTorch on a processor"
 )
 _TOOLS = (
     "Tool calls and reasoning are not taken out of the text in this version: remove it, and parse the text."
@@ -68,6 +68,8 @@ _QUANTISERS = OneOf(
         "smoothquant",
     )
 )
+
+_NOT_QUANTISED = ("awq", "gptq", "fp8", "static_int8", "smoothquant")
 
 LMI_OPTIONS: Mapping[str, LmiOption] = {
     **used(
@@ -131,13 +133,13 @@ LMI_OPTIONS: Mapping[str, LmiOption] = {
         row("waiting_steps", COUNT),
     ),
     # What would make other answers, or none.
-    **refused(_ALL, _QUANTISED, row("quantize", _QUANTISERS)),
-    **refused((VLLM,), _QUANTISED, row("quantization", _QUANTISERS)),
-    **refused(
+    **used(_ALL, row("quantize", _QUANTISERS), how=_BITS, refuses=_NOT_QUANTISED),
+    **used((VLLM,), row("quantization", _QUANTISERS), how=_BITS, refuses=_NOT_QUANTISED),
+    **used(
         (ACCELERATE, NEURON),
-        _QUANTISED,
         row("load_in_4bit", SWITCH, "false"),
         row("load_in_8bit", SWITCH, "false"),
+        how=_BITS,
     ),
     **refused(_ALL, _ADAPTERS, row("enable_lora", SWITCH, "false"), row("is_peft_model", SWITCH, "false")),
     **refused(_ALL, _ADAPTERS, row("adapters", PATH)),
