@@ -119,7 +119,7 @@ def test_a_model_with_one_slot_serves_one_after_the_other(folders):
 def test_tokens_are_those_of_generate_where_memory_is_for_few(folders, monkeypatch, kind, is_pool):
     """Requests wait for memory, and are computed again; in slots, and in a pool as that of a GPU."""
     monkeypatch.setattr(pool, "can_map", lambda size: not is_pool)
-    told = requests(12, times=3)
+    told = requests(24, times=3)
     folder = folders(kind)
     with Steps(folder, slots=8, prefill_chunk=48, kv_bytes=kv_bytes(folder, 448)) as steps:
         items = []

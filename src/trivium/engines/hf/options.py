@@ -112,7 +112,6 @@ class GenerationOptions:
     prefill_chunk: int = DEFAULT_CHUNK
     max_context: int | None = None
     dtype: str = "auto"
-    quantize: str = "none"
     threads: int | None = None
     trust_remote_code: bool = False
     logits_processors: Mapping[str, str] = field(default_factory=dict)
@@ -120,6 +119,7 @@ class GenerationOptions:
     eos_token_id: tuple[int, ...] | None = None
     kv_bytes: int | None = None
     weights_cache_bytes: int = DEFAULT_WEIGHTS_CACHE
+    quantize: str = NONE
 
 
 def unknown(parameters: Mapping[str, str]) -> tuple[str, ...]:
