@@ -56,11 +56,12 @@ class ModelEntry:
         return frozenset(name for spec in self.specs for name in members(spec))
 
 
-def no_fetch(uri: str, into: Path, is_given_up: Callable[[], bool]) -> Path:
+def no_fetch(source: ModelSource, into: Path, is_given_up: Callable[[], bool]) -> Path:
     """Refuse to fetch anything."""
     raise ServeError(
         Code.UNSUPPORTED,
-        f"{uri}: this server was built without a way to fetch models. Download it, and name its folder or archive.",
+        f"{source.uri}: this server was built without a way to fetch models. Download it, and name its folder or "
+        "archive.",
     )
 
 
@@ -152,9 +153,7 @@ class Repository:
         def fetch() -> Path:
             try:
                 into.mkdir(parents=True, mode=0o700)
-                return self._fetch(
-                    source.uri, into, lambda: is_cancelled.is_set() or self._is_closed.is_set()
-                )
+                return self._fetch(source, into, lambda: is_cancelled.is_set() or self._is_closed.is_set())
             except BaseException:
                 shutil.rmtree(folder, ignore_errors=True)
                 raise

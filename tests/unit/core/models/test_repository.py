@@ -227,11 +227,11 @@ def brought(uri, into):
 def test_all_are_fetched_at_the_same_time_and_stay_in_order(tmp_path):
     together = threading.Barrier(3)
 
-    def fetch(uri, into, is_given_up):
+    def fetch(source, into, is_given_up):
         together.wait(60)
-        if uri.endswith("bad"):
+        if source.uri.endswith("bad"):
             raise ServeError(Code.NOT_FOUND, "It is not there.")
-        return brought(uri, into)
+        return brought(source.uri, into)
 
     async def scene(repository):
         for source in sources("a1", "bad", "a2"):
@@ -246,7 +246,7 @@ def test_all_are_fetched_at_the_same_time_and_stay_in_order(tmp_path):
 def test_a_fetch_ends_with_the_server(tmp_path):
     begun, ended = threading.Event(), threading.Event()
 
-    def fetch(uri, into, is_given_up):
+    def fetch(source, into, is_given_up):
         begun.set()
         while not is_given_up():
             time.sleep(0.001)
@@ -272,10 +272,10 @@ def test_a_fetch_ends_with_the_server(tmp_path):
 def test_what_comes_after_its_fetch_was_given_up_is_removed(tmp_path):
     begun, go_on = threading.Event(), threading.Event()
 
-    def fetch(uri, into, is_given_up):
+    def fetch(source, into, is_given_up):
         begun.set()
         go_on.wait(60)
-        return brought(uri, into)
+        return brought(source.uri, into)
 
     async def scene(repository):
         fetching = asyncio.ensure_future(repository.register(sources("a")[0]))
@@ -316,7 +316,7 @@ def test_what_cannot_be_read_is_removed_where_nobody_waits(tmp_path, monkeypatch
 def test_a_server_that_closes_gives_up_what_it_fetches(tmp_path):
     begun, ended = threading.Event(), threading.Event()
 
-    def fetch(uri, into, is_given_up):
+    def fetch(source, into, is_given_up):
         begun.set()
         while not is_given_up():
             time.sleep(0.001)
