@@ -54,7 +54,8 @@ def _gate(by_scheme: Mapping[str, Fetcher], bounds: FetchBounds, what: str, hint
                 f"{shown(uri)}: {what} are not fetched from {scheme}:// in this version, but from "
                 f"{', '.join(by_scheme)}. {hint}",
             )
-        asked = replace(bounds, is_given_up=is_given_up)
+        with_code = bounds.with_code or source.with_code
+        asked = replace(bounds, is_given_up=is_given_up, with_code=with_code)
         if source.is_named:
             asked = replace(asked, is_named=True, places=(*bounds.places, whole_place(uri)))
         return fetcher.fetch(uri, into, asked)

@@ -7,7 +7,7 @@ fetched.
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from trivium.types.errors import Code, ServeError
@@ -85,6 +85,17 @@ def looks_like_a_name(text: str) -> bool:
     """Tell whether somebody who wrote this where a path may stand, and where there is none, means a model of a hub."""
     found = read_name(text)
     return found is not None and not _LIKE_A_FILE.search(found.repository)
+
+
+def hub_uri(name: str, revision: str = "") -> str:
+    """Return the URI of a model that a name means, with or without the scheme, in this revision where it names none;
+    empty for what is no such name.
+    """
+    found = read_name(name.removeprefix(f"{SCHEME}://"))
+    if found is None:
+        return ""
+    found = read_name(str(replace(found, revision=found.revision or revision)))
+    return f"{SCHEME}://{found}" if found else ""
 
 
 def read_uri(uri: str) -> HubModel:
@@ -210,15 +221,16 @@ def check_size(model: HubModel, lacking: int, free: int, folder: str, bounds: Fe
     if lacking > free:
         raise ServeError(
             Code.TOO_LARGE,
-            f"{model}: {in_bytes(lacking)} are to be fetched, and {in_bytes(free)} are free in {folder}. Nothing was fetched. Make "
-            "room (`trivium list` says what is there, `trivium rm NAME` removes it), or set HF_HOME to another disk.",
+            f"{model}: {in_bytes(lacking)} are to be fetched, and {in_bytes(free)} are free in {folder}. Nothing was "
+            "fetched. Make room (`trivium list` says what is there, `trivium rm NAME` removes it), or set HF_HOME to "
+            "another disk.",
         )
     if not bounds.is_named and lacking > bounds.size:
         raise ServeError(
             Code.TOO_LARGE,
             spoken(
-                f"{model}: {in_bytes(lacking)} are to be fetched, and --fetch-bytes allows {in_bytes(bounds.size)}. Nothing was "
-                "fetched. Raise it, or fetch the model first: trivium pull "
+                f"{model}: {in_bytes(lacking)} are to be fetched, and --fetch-bytes allows {in_bytes(bounds.size)}. "
+                "Nothing was fetched. Raise it, or fetch the model first: trivium pull "
             )
             + f"{model}.",
         )

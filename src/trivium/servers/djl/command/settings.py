@@ -7,19 +7,21 @@ Raises ConfigError with every fault, CannotServe for what else keeps the origina
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trivium.app import Catalogue
 from trivium.config.loading import LoadedConfig, from_process
 from trivium.config.options import ServerConfig
 from trivium.config.schema import ConfigSchema
+from trivium.fetchers.hub_policy import SCHEME as HUB
+from trivium.fetchers.hub_policy import hub_uri, read_uri
 from trivium.servers.djl.folder.environment import EnvironmentRules, environment_rules
 from trivium.servers.djl.wire.options import LazyRule
 from trivium.servers.djl.words.error_rate_policy import ErrorKind
 from trivium.servers.djl.words.layers import from_environment
 from trivium.servers.djl.words.model_urls import LOCAL, DjlModelUrl, read_list, read_url
-from trivium.servers.djl.words.naming import ARCHIVES, archive_suffix
+from trivium.servers.djl.words.naming import ARCHIVES, archive_suffix, inferred_name
 from trivium.settings.kinds import ListenerAddress
 from trivium.settings.sources import Sources
 from trivium.types.errors import Code, ConfigError, ServeError
@@ -48,6 +50,9 @@ _VARIABLES: Mapping[str, str] = {
     "PIPELINE_PARALLEL_DEGREE": "option.pipeline_parallel_degree",
 }
 """Variable -> the setting of a model that it is the default of."""
+
+_TRUST = ("HF_TRUST_REMOTE_CODE", "OPTION_TRUST_REMOTE_CODE")
+NO_VARIABLES: Mapping[str, str] = {}
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w-]*/[A-Za-z0-9][\w.-]*")
 """How ids of models are written at the Hugging Face hub."""
@@ -246,9 +251,9 @@ def _models(
             notices.append("No model store is set, and no models are named (-m, -s): nothing is loaded.")
     else:
         said_by = str(sources.settings["load_models"].origin)
-        found = [_startup(url, said_by, home) for url in read_list(wanted)]
+        found = [_startup(url, said_by, home, environment) for url in read_list(wanted)]
     model_id = environment.get("HF_MODEL_ID", "")
-    return [*found, _startup(read_url(model_id), "HF_MODEL_ID", home)] if model_id else found
+    return [*found, _startup(read_url(model_id), "HF_MODEL_ID", home, environment)] if model_id else found
 
 
 def _stored(store: Path, notices: list[str]) -> list[StartupModel]:
@@ -286,9 +291,15 @@ def _is_model_entry(entry: Path) -> bool:
     return entry.is_dir() or bool(archive_suffix(entry.name)) or entry.suffix.lower() == ".mar"
 
 
-def _startup(url: DjlModelUrl, said_by: str, home: Path) -> StartupModel:
+def _startup(
+    url: DjlModelUrl, said_by: str, home: Path, environment: Mapping[str, str] = NO_VARIABLES
+) -> StartupModel:
     """Return a model, or a workflow. Raises UNSUPPORTED for a URL of a scheme without an address."""
     path = Path(os.path.normpath(home / url.place)) if url.scheme == LOCAL else Path(url.place)
+    if named := _named_at_hub(url, path, home, environment):
+        name = url.name or inferred_name(read_uri(named).title)
+        asked = replace(url.source(said_by, named), name=name, is_named=True, with_code=_trusts(environment))
+        return StartupModel(None, asked)
     if url.scheme != LOCAL and "://" not in url.place:
         raise _elsewhere(url.place, f"{url.scheme}://")
     if url.scheme == LOCAL and not path.exists():
@@ -302,6 +313,21 @@ def _startup(url: DjlModelUrl, said_by: str, home: Path) -> StartupModel:
     if url.scheme != LOCAL:
         return StartupModel(None, url.source(said_by))
     return StartupModel(path, url.source(said_by, str(path)))
+
+
+def _named_at_hub(url: DjlModelUrl, path: Path, home: Path, environment: Mapping[str, str]) -> str:
+    """Return the URI of the model of the Hugging Face hub that is named; empty for a path, and for another URL. What is
+    there goes first, and where its first part is a folder, a path was meant.
+    """
+    if url.scheme not in (LOCAL, HUB):
+        return ""
+    if url.scheme == LOCAL and (path.exists() or (home / url.place.partition("/")[0]).is_dir()):
+        return ""
+    return hub_uri(url.place, environment.get("HF_REVISION", ""))
+
+
+def _trusts(environment: Mapping[str, str]) -> bool:
+    return any(environment.get(name, "").lower() == "true" for name in _TRUST)
 
 
 def _elsewhere(what: str, place: str) -> ServeError:
