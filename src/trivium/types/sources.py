@@ -28,8 +28,7 @@ class ModelSource:
     and files that name their model go before it. The settings `over` lie over those of the files (a registration
     request, a query), those `under` lie under them (an environment, a server's defaults). A path has to lie in the
     folder `within`, wherever links lead; empty: anywhere. `is_named`: whoever runs the server named it in the server's
-    own command, which is a permission to fetch it; no request sets that. `with_code`: code of it may run, and is fetched,
-    too.
+    own command, which is a permission to fetch it; no request sets that. `with_code`: its code may run, and is fetched.
     """
 
     uri: str

@@ -21,7 +21,7 @@ from trivium.servers.djl.wire.options import LazyRule
 from trivium.servers.djl.words.error_rate_policy import ErrorKind
 from trivium.servers.djl.words.layers import from_environment
 from trivium.servers.djl.words.model_urls import LOCAL, DjlModelUrl, read_list, read_url
-from trivium.servers.djl.words.naming import ARCHIVES, archive_suffix, inferred_name
+from trivium.servers.djl.words.naming import ARCHIVES, archive_suffix
 from trivium.settings.kinds import ListenerAddress
 from trivium.settings.sources import Sources
 from trivium.types.errors import Code, ConfigError, ServeError
@@ -54,8 +54,6 @@ _VARIABLES: Mapping[str, str] = {
 _TRUST = ("HF_TRUST_REMOTE_CODE", "OPTION_TRUST_REMOTE_CODE")
 NO_VARIABLES: Mapping[str, str] = {}
 
-_HUB_ID = re.compile(r"[A-Za-z0-9][\w-]*/[A-Za-z0-9][\w.-]*")
-"""How ids of models are written at the Hugging Face hub."""
 
 _SELF_SIGNED = "openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=localhost -keyout key.pem -out cert.pem"
 _STATUSES: Mapping[str, str] = {
@@ -297,14 +295,18 @@ def _startup(
     """Return a model, or a workflow. Raises UNSUPPORTED for a URL of a scheme without an address."""
     path = Path(os.path.normpath(home / url.place)) if url.scheme == LOCAL else Path(url.place)
     if named := _named_at_hub(url, path, home, environment):
-        name = url.name or inferred_name(read_uri(named).title)
+        name = url.name or read_uri(named).title
         asked = replace(url.source(said_by, named), name=name, is_named=True, with_code=_trusts(environment))
         return StartupModel(None, asked)
     if url.scheme != LOCAL and "://" not in url.place:
         raise _elsewhere(url.place, f"{url.scheme}://")
     if url.scheme == LOCAL and not path.exists():
-        if said_by == "HF_MODEL_ID" or _HUB_ID.fullmatch(url.place):
-            raise _elsewhere(f"{said_by}: {url.place}", "the Hugging Face hub")
+        if said_by == "HF_MODEL_ID":
+            raise ServeError(
+                Code.NOT_FOUND,
+                f"HF_MODEL_ID: {url.place} is no folder of this machine, and names no model of the Hugging Face hub. "
+                "Write it with its owner, ORG/MODEL, or the path of a folder.",
+            )
         raise ServeError(
             Code.NOT_FOUND,
             f"{said_by}: Invalid model url: {url.place}: there is no file or folder {path}. Correct the path; one that "

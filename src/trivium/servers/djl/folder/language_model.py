@@ -136,10 +136,8 @@ def _found_elsewhere(settings: DjlSettings, folder: DjlModelFolder, defaults: De
     what is none, and for what nobody fetches. Raises why they cannot be had.
     """
     name = settings.text([_MODEL_ID]).value
-    uri = hub_uri(name, settings.text([_REVISION]).value)
-    if not uri and name.startswith(_STORES):
-        uri = name
-    if not uri or (folder.path / name).exists() or (folder.path / name.partition("/")[0]).is_dir():
+    uri = name if name.startswith(_STORES) else hub_uri(name, settings.text([_REVISION]).value)
+    if not uri or ("://" not in name and (folder.path / name.partition("/")[0]).exists()):
         return None
     return defaults.elsewhere(uri, settings.switch(_TRUST).value)
 
