@@ -1,22 +1,16 @@
 """`trivium pull NAME`: fetches a model of the Hugging Face hub into the cache, to be served later, perhaps offline."""
 
-import contextlib
-import time
-
 import click
 from rich.console import Console
 from rich.status import Status
 
-from trivium.cli.fetch_screen import bar
+from trivium.cli.fetch_screen import FetchScreen
 from trivium.cli.located import hub_model
 from trivium.commands.visible_console import only_text
 from trivium.fetchers.hub import FETCHER
 from trivium.fetchers.hub_policy import in_bytes
-from trivium.fetchers.reports import REPORTS, FetchReport, in_words
+from trivium.fetchers.reports import REPORTS
 from trivium.types.fetching import FetchBounds
-
-_SECONDS = 10.0
-"""Between two lines where there is no terminal."""
 
 
 @click.command("pull")
@@ -32,33 +26,8 @@ def command(name: str, trust_remote_code: bool) -> None:
     """
     model = hub_model(name)
     console = only_text(Console(stderr=True))
-    came = _Came(console)
-    with came, REPORTS.shown_by(came.show):
+    status = Status("asking the hub", console=console)
+    with status, REPORTS.shown_by(FetchScreen(console, status)):
         folder, files = FETCHER.download(model, FetchBounds(is_named=True, with_code=trust_remote_code))
     size = sum((folder / file).stat().st_size for file in files)
     click.echo(f"{model}: {len(files)} files, {in_bytes(size)}, in {folder}")
-
-
-class _Came:
-    """Shows reports until the model is there."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._open = contextlib.ExitStack()
-        self._status: Status | None = None
-        self._said_at = float("-inf")
-
-    def __enter__(self) -> None:
-        if self._console.is_terminal:
-            self._status = self._open.enter_context(Status("asking the hub", console=self._console))
-
-    def __exit__(self, *exc: object) -> None:
-        self._open.close()
-
-    def show(self, report: FetchReport) -> None:
-        """Show how much has come."""
-        if self._status is not None:
-            self._status.update(bar(report))
-        elif report.total and time.monotonic() - self._said_at >= _SECONDS:
-            self._said_at = time.monotonic()
-            self._console.print(in_words(report), markup=False, highlight=False, soft_wrap=True)

@@ -10,7 +10,7 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
-from trivium.cli.fetch_screen import bar
+from trivium.cli.fetch_screen import FetchScreen
 from trivium.codecs.visible_text import visible
 from trivium.commands.process import logs_above
 from trivium.commands.visible_console import print_sentence
@@ -36,8 +36,7 @@ class Progress:
     def __enter__(self) -> "Progress":
         self._open.enter_context(self._status)
         self._open.enter_context(logs_above(self._console))
-        if self._console.is_terminal:
-            self._open.enter_context(REPORTS.shown_by(lambda report: self._status.update(bar(report))))
+        self._open.enter_context(REPORTS.shown_by(FetchScreen(self._console, self._status)))
         return self
 
     def __exit__(self, *exc: object) -> None:
