@@ -1,4 +1,4 @@
-"""What a long fetch looks like: a bar on a terminal, and a line now and then elsewhere."""
+"""Shows a long fetch: a bar on a terminal, and a line now and then elsewhere."""
 
 import time
 

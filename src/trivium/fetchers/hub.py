@@ -1,4 +1,4 @@
-"""Fetches models from the Hugging Face hub, by huggingface_hub, into the user's own cache; the extra `llm` has it.
+"""Fetches models from the Hugging Face hub, by huggingface_hub, into the user's own cache; the extra `hub` has it.
 
 A process of its own does it, which can be ended at any time. What is served is a folder of links to the chosen files
 alone: whatever else the cache has of a model, code above all, is not in it.
@@ -27,7 +27,7 @@ from trivium.types.spoken import spoken
 _LOOKS = 0.1
 _PATIENCE = 5.0
 _SECONDS_OF_SILENCE = 180.0
-_EXTRA, _LIBRARY = "llm", "huggingface_hub"
+_EXTRA, _LIBRARY = "hub", "huggingface_hub"
 _QUIET = {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_VERBOSITY": "error", "HF_HUB_DISABLE_TELEMETRY": "1"}
 
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TextIO
 
 from trivium.fetchers import hub_policy
 from trivium.fetchers.hub_policy import HubFile, HubModel
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, frameless
 from trivium.types.fetching import FetchBounds
 
 CONNECTING = 10.0
@@ -32,16 +32,16 @@ _MAIN = "main"
 _INDEX = "model.safetensors.index.json"
 
 
-class Asked(NamedTuple):
-    """What one run of the program is to fetch; `seconds` are not its own affair."""
+class HubWish(NamedTuple):
+    """Says what one run of the program is to fetch, within which bounds on bytes."""
 
     model: HubModel
     with_code: bool
     bounds: FetchBounds
 
 
-class Fetched(NamedTuple):
-    """Where a model lies in the cache: the folder of its revision, and those of the files in it that were chosen."""
+class HubSnapshot(NamedTuple):
+    """Says where a model lies in the cache: the folder of its revision, and the files in it that were chosen."""
 
     folder: str
     files: tuple[str, ...]
@@ -62,7 +62,7 @@ def main() -> None:
     asked = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_input, daemon=True).start()
     try:
-        found = _fetch(Asked(HubModel(*asked["model"]), asked["code"], _bounds(asked)), answers)
+        found = _fetch(HubWish(HubModel(*asked["model"]), asked["code"], _bounds(asked)), answers)
         _say(answers, folder=found.folder, files=found.files, note=found.note)
     except ServeError as error:
         _say(answers, code=error.code.value, message=error.message)
@@ -102,7 +102,7 @@ def _token() -> str:
     return get_token() or ""
 
 
-def _fetch(asked: Asked, answers: TextIO) -> Fetched:
+def _fetch(asked: HubWish, answers: TextIO) -> HubSnapshot:
     from huggingface_hub import constants
 
     model, cache = asked.model, constants.HF_HUB_CACHE
@@ -116,10 +116,10 @@ def _fetch(asked: Asked, answers: TextIO) -> Fetched:
     except ServeError:
         raise
     except Exception as error:
-        refusal, is_unreachable = _translated(error, model, constants.ENDPOINT, cache)
+        refusal, is_unreachable = _translated(frameless(error), model, constants.ENDPOINT, cache)
         kept = _kept(asked, cache) if is_unreachable else None
         if kept is None:
-            raise refusal from error
+            raise ServeError(refusal.code, refusal.message) from error
         note = f"{constants.ENDPOINT} cannot be reached ({_words(error)}): {model} is taken from the cache as it is"
         return kept._replace(note=note)
 
@@ -156,7 +156,7 @@ def _chain(error: BaseException | None) -> "list[BaseException]":
     return found
 
 
-def _download(asked: Asked, cache: str, answers: TextIO) -> Fetched:
+def _download(asked: HubWish, cache: str, answers: TextIO) -> HubSnapshot:
     from huggingface_hub import HfApi, snapshot_download
 
     model, api = asked.model, HfApi(library_name="trivium")
@@ -180,7 +180,7 @@ def _download(asked: Asked, cache: str, answers: TextIO) -> Fetched:
             tqdm_class=_stoppable(),
             library_name="trivium",
         )
-    return Fetched(folder, names)
+    return HubSnapshot(folder, names)
 
 
 def _listed(api: Any, model: HubModel, commit: str) -> list[HubFile]:
@@ -205,8 +205,8 @@ def _lacking(model: HubModel, chosen: Sequence[HubFile], commit: str, cache: str
     ]
 
 
-def _kept(asked: Asked, cache: str) -> Fetched | None:
-    """Return the model as the cache has it; None where it lacks it, or a part of it."""
+def _kept(asked: HubWish, cache: str) -> HubSnapshot | None:
+    """Return the model as the cache has it; None where that is not all of it."""
     from huggingface_hub import scan_cache_dir
     from huggingface_hub.errors import CacheNotFound
 
@@ -230,7 +230,7 @@ def _kept(asked: Asked, cache: str) -> Fetched | None:
     return None
 
 
-def _whole(asked: Asked, root: Path, files: Sequence[HubFile]) -> Fetched | None:
+def _whole(asked: HubWish, root: Path, files: Sequence[HubFile]) -> HubSnapshot | None:
     try:
         names = tuple(file.path for file in hub_policy.choose(files, asked.model, asked.with_code))
     except ServeError as error:
@@ -242,7 +242,7 @@ def _whole(asked: Asked, root: Path, files: Sequence[HubFile]) -> Fetched | None
             weight_map = json.loads((root / _INDEX).read_bytes()).get("weight_map", {})
             if hub_policy.absent_shards(weight_map, names):
                 return None
-    return Fetched(str(root), names)
+    return HubSnapshot(str(root), names)
 
 
 def _stoppable() -> Any:

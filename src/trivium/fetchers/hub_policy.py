@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from trivium.types.errors import Code, ServeError
 from trivium.types.fetching import FetchBounds
+from trivium.types.registered_names import unfit_name
 from trivium.types.spoken import spoken
 
 SCHEME = "hf"
@@ -125,9 +126,7 @@ def choose(files: Sequence[HubFile], model: HubModel, with_code: bool) -> list[H
 
 
 def _is_safe(path: str) -> bool:
-    return path.isprintable() and not any(
-        segment in ("", ".", "..") or "\\" in segment for segment in path.split("/")
-    )
+    return path.isprintable() and not any(map(unfit_name, path.split("/")))
 
 
 def _safetensors(files: Sequence[HubFile]) -> list[HubFile]:
@@ -297,7 +296,7 @@ def unreachable(model: HubModel, endpoint: str, why: str) -> ServeError:
 
 
 def offline(model: HubModel, folder: str) -> ServeError:
-    """Say that the hub is not to be asked, and that the cache lacks the model."""
+    """Say that the hub is not to be asked, and that the cache does not have the model."""
     return ServeError(
         Code.LOAD_FAILED,
         f"{model} is not in the cache {folder}, or not whole, and HF_HUB_OFFLINE says that the hub is not asked. Run "

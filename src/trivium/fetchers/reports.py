@@ -11,7 +11,7 @@ from trivium.types.spoken import spoken
 
 
 class FetchReport(NamedTuple):
-    """How much of a model has come: so many bytes of so many."""
+    """Says how much of a model has come: so many bytes of so many."""
 
     name: str
     done: int

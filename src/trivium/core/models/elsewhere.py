@@ -9,7 +9,7 @@ from trivium.types.sources import ModelSource
 
 
 class Elsewhere:
-    """What the models of one path or source name. Looked into by the thread that reads, filled in between readings."""
+    """Keeps what the models of one source name. The thread that reads looks into it; it is filled between readings."""
 
     def __init__(self) -> None:
         self.lacking: list[ModelSource] = []
