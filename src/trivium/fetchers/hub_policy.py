@@ -126,7 +126,7 @@ def choose(files: Sequence[HubFile], model: HubModel, with_code: bool) -> list[H
 
 
 def _is_safe(path: str) -> bool:
-    return path.isprintable() and not any(map(unfit_name, path.split("/")))
+    return "\\" not in path and not any(map(unfit_name, path.split("/")))
 
 
 def _safetensors(files: Sequence[HubFile]) -> list[HubFile]:
