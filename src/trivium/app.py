@@ -11,6 +11,7 @@ from functools import cached_property, partial
 from trivium import profiles, tracing
 from trivium.config import protocol_facts
 from trivium.config.core_config import core_config
+from trivium.config.engine_parameters import trusts_code
 from trivium.config.options import ServerConfig
 from trivium.config.schema import ConfigSchema
 from trivium.core.models.inspector import ModelInspector
@@ -108,7 +109,10 @@ def build(
     guard, exporter = ServerGuard(), tracing.exporter(config, record, catalogue.trace_text)
     host = partial(program, catalogue.worker, os.environ)
     models = config.models
-    fetch = gate(catalogue.fetchers, models.fetch_from, models.fetch_bytes, models.fetch_seconds)
+    trusts = trusts_code(settings.defaults.engine_parameters)
+    fetch = gate(
+        catalogue.fetchers, models.fetch_from, models.fetch_bytes, models.fetch_seconds, with_code=trusts
+    )
     settings = replace(
         settings.in_folder(guard.scratch), is_patient=record.is_patient, binds_answers=record.binds_answers
     )

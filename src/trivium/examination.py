@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from trivium.config.core_config import core_config
+from trivium.config.engine_parameters import trusts_code
 from trivium.config.options import ServerConfig
 from trivium.core.models.completion import SpecCompletion
 from trivium.core.models.inspector import ModelInspector
@@ -63,7 +64,10 @@ class Examination:
         settings = core_config(config, "", count_gpus(), TraceSettings(), ())
         check_engines(catalogue.engines, settings.defaults.engine_parameters)
         models = config.models
-        fetch = gate(catalogue.fetchers, models.fetch_from, models.fetch_bytes, models.fetch_seconds)
+        trusts = trusts_code(settings.defaults.engine_parameters)
+        fetch = gate(
+            catalogue.fetchers, models.fetch_from, models.fetch_bytes, models.fetch_seconds, with_code=trusts
+        )
         self._guard = ServerGuard()
         settings = settings.in_folder(self._guard.scratch)
         self._threads = ThreadPoolExecutor(settings.loads_at_once, thread_name_prefix="trivium-open")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from trivium.examination import ModelCatalogue
 from trivium.fetchers.gate import file_gate
 from trivium.fetchers.http import FETCHER as WEB
+from trivium.fetchers.hub import FETCHER as HUB
 from trivium.fetchers.s3 import FETCHER as S3
 from trivium.formats.bare import FORMAT as BARE
 from trivium.machine.python_commands import own_module
@@ -84,6 +85,7 @@ def _finder() -> FindEngine:
 _FETCHERS: Sequence[Fetcher] = (
     WEB,
     S3,
+    HUB,
 )
 _ENGINES: dict[str, Callable[[], Engine]] = {
     "onnx": lazily("trivium.engines.onnx.engine:ENGINE"),

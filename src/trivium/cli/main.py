@@ -24,6 +24,11 @@ COMMANDS = {
     "serve": Subcommand("trivium.cli.serve", "Serve model folders and files over HTTP."),
     "run": Subcommand("trivium.cli.run", "Serve a language model, and talk to it in this terminal."),
     "chat": Subcommand("trivium.cli.chat", "Talk to a language model of a server that runs."),
+    "pull": Subcommand("trivium.cli.pull", "Fetch a model of the Hugging Face hub, to serve it later."),
+    "list": Subcommand(
+        "trivium.cli.list", "List the models that were fetched from the hub, with their sizes."
+    ),
+    "rm": Subcommand("trivium.cli.rm", "Remove models that were fetched from the hub."),
     "check": Subcommand("trivium.cli.check", "Explain model folders and files without serving them."),
     "tritonserver": Subcommand(
         "trivium.servers.triton.command.command",

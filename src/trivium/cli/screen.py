@@ -10,9 +10,11 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
+from trivium.cli.fetch_screen import FetchScreen
 from trivium.codecs.visible_text import visible
 from trivium.commands.process import logs_above
 from trivium.commands.visible_console import print_sentence
+from trivium.fetchers.reports import REPORTS
 from trivium.types.operations import Listing, VersionStatus
 from trivium.types.spec import ModelSpec, TensorSpec
 from trivium.types.state import VersionState
@@ -34,6 +36,7 @@ class Progress:
     def __enter__(self) -> "Progress":
         self._open.enter_context(self._status)
         self._open.enter_context(logs_above(self._console))
+        self._open.enter_context(REPORTS.shown_by(FetchScreen(self._console, self._status)))
         return self
 
     def __exit__(self, *exc: object) -> None:

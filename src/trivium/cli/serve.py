@@ -31,8 +31,9 @@ from trivium.commands.process import screen
 from trivium.commands.stopping import keep_hangups
 from trivium.config.options import ServerConfig
 from trivium.core.server import Server
+from trivium.fetchers.policy import shown
 from trivium.types.errors import ServeError
-from trivium.types.sources import Place
+from trivium.types.sources import ModelSource, Place
 from trivium.types.spec import ModelSpec
 
 _NAMED = 5
@@ -105,7 +106,11 @@ def record(
 def _opening(paths: Sequence[Place]) -> Iterator[Text]:
     """Say what is being read, since that may take a while."""
     more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
-    yield Text(f"Reading {', '.join(visible(str(path)) for path in paths[:_NAMED])}{more} ...")
+    yield Text(f"Reading {', '.join(visible(_shown(path)) for path in paths[:_NAMED])}{more} ...")
+
+
+def _shown(place: Place) -> str:
+    return shown(place.uri) if isinstance(place, ModelSource) else str(place)
 
 
 def _loaded(console: Console, report: StartReport) -> Iterator[RenderableType]:

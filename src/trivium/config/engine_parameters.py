@@ -1,11 +1,13 @@
 """The option --engine-parameters: parameters of engines for models that have no configuration of their own."""
 
 import re
+from collections.abc import Mapping
 
 from trivium.types.errors import Code, ServeError
 from trivium.types.spoken import spoken
 
 _NAME = re.compile(r"[a-z0-9-]+\.[A-Za-z0-9_.-]+")
+_TRUST = ".trust_remote_code"
 
 
 def parse_engine_parameters(text: str) -> dict[str, str]:
@@ -27,3 +29,10 @@ def parse_engine_parameters(text: str) -> dict[str, str]:
             )
         found[name] = value
     return found
+
+
+def trusts_code(parameters: Mapping[str, str]) -> bool:
+    """Tell whether code of models without a configuration may run, by the word that every engine has for it."""
+    return any(
+        name.endswith(_TRUST) and value.strip().lower() in ("true", "1") for name, value in parameters.items()
+    )

@@ -198,7 +198,8 @@ class ModelsConfig:
         "--fetch-from",
         "",
         "Places that models may be fetched from, with commas between: scheme://host[:port]/prefix, with http, https or "
-        "s3. A host that is not public is reached only by its address, named here.",
+        "s3; hf for the Hugging Face hub, hf://ORG or hf://ORG/MODEL for a part of it. A host that is not public is "
+        "reached only by its address, named here.",
         is_common=True,
     )
     fetch_bytes: int = size_option(

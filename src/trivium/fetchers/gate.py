@@ -5,18 +5,21 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from trivium.fetchers.policy import read_places, shown
+from trivium.fetchers.policy import read_places, shown, whole_place
 from trivium.types.errors import Code, ServeError
 from trivium.types.fetching import FetchBounds, FetchFile, FetchModel
 from trivium.types.interfaces import Fetcher
+from trivium.types.sources import ModelSource
 
 
-def gate(fetchers: Sequence[Fetcher], places: str, size: int, seconds: float) -> FetchModel:
-    """Make what fetches for a server: from these places, so many bytes in so many seconds. Raises INVALID for places
-    that cannot be read.
+def gate(
+    fetchers: Sequence[Fetcher], places: str, size: int, seconds: float, *, with_code: bool = False
+) -> FetchModel:
+    """Make what fetches for a server: from these places, so many bytes in so many seconds, and code where that may run.
+    Raises INVALID for places that cannot be read.
     """
     by_scheme = {scheme: fetcher for fetcher in fetchers for scheme in fetcher.schemes}
-    bounds = FetchBounds(read_places(places, tuple(by_scheme)), size, seconds=seconds)
+    bounds = FetchBounds(read_places(places, tuple(by_scheme)), size, seconds=seconds, with_code=with_code)
     return _gate(
         by_scheme, bounds, "models", "Download the model, and name its folder or archive on this machine."
     )
@@ -31,7 +34,7 @@ def file_gate(fetchers: Sequence[Fetcher], seconds: float) -> FetchFile:
         bounds = FetchBounds(allowed, size, files=1, seconds=seconds, is_model=False)
         with TemporaryDirectory(prefix="trivium-fetch-") as folder:
             found = _gate(by_scheme, bounds, "files", "Send the file itself.")(
-                uri, Path(folder), lambda: False
+                ModelSource(uri), Path(folder), lambda: False
             )
             if not found.is_file():
                 raise ServeError(Code.INVALID, f"{shown(uri)} is no single file. Name one.")
@@ -41,7 +44,8 @@ def file_gate(fetchers: Sequence[Fetcher], seconds: float) -> FetchFile:
 
 
 def _gate(by_scheme: Mapping[str, Fetcher], bounds: FetchBounds, what: str, hint: str) -> FetchModel:
-    def fetch(uri: str, into: Path, is_given_up: Callable[[], bool]) -> Path:
+    def fetch(source: ModelSource, into: Path, is_given_up: Callable[[], bool]) -> Path:
+        uri = source.uri
         scheme = uri.partition(":")[0].lower()
         fetcher = by_scheme.get(scheme)
         if fetcher is None:
@@ -50,6 +54,10 @@ def _gate(by_scheme: Mapping[str, Fetcher], bounds: FetchBounds, what: str, hint
                 f"{shown(uri)}: {what} are not fetched from {scheme}:// in this version, but from "
                 f"{', '.join(by_scheme)}. {hint}",
             )
-        return fetcher.fetch(uri, into, replace(bounds, is_given_up=is_given_up))
+        with_code = bounds.with_code or source.with_code
+        asked = replace(bounds, is_given_up=is_given_up, with_code=with_code)
+        if source.is_named:
+            asked = replace(asked, is_named=True, places=(*bounds.places, whole_place(uri)))
+        return fetcher.fetch(uri, into, asked)
 
     return fetch

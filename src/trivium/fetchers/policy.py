@@ -6,6 +6,7 @@ address; one of the link is never reached.
 
 import ipaddress
 from collections.abc import Sequence
+from dataclasses import replace
 from urllib.parse import SplitResult, urlsplit
 
 from trivium.codecs.path_segments import decodings, misleading
@@ -14,6 +15,9 @@ from trivium.types.fetching import FetchPlace
 from trivium.types.spoken import spoken
 
 FORM = "scheme://host[:port]/prefix"
+HUBS = ("hf",)
+"""Schemes of one place that everybody knows: the scheme alone is an entry, and means all of it."""
+
 ARCHIVES = (".zip", ".mar", ".tar.gz", ".tgz", ".tar.z", ".tar")
 """Suffixes of files that hold a whole model."""
 
@@ -31,7 +35,17 @@ def read_places(text: str, schemes: Sequence[str]) -> tuple[FetchPlace, ...]:
     return tuple(_entry(word.strip(), schemes) for word in text.split(",") if word.strip())
 
 
+def whole_place(uri: str) -> FetchPlace:
+    """Return the place that a URI names, as an entry of the list. Raises INVALID for no URI."""
+    place = _place(uri)
+    return (
+        replace(place, path=place.path.partition("@")[0].partition(":")[0]) if place.scheme in HUBS else place
+    )
+
+
 def _entry(word: str, schemes: Sequence[str]) -> FetchPlace:
+    if word.lower() in HUBS:
+        return FetchPlace(word.lower(), "")
     try:
         place = _place(word)
     except ServeError as error:
@@ -46,6 +60,11 @@ def _entry(word: str, schemes: Sequence[str]) -> FetchPlace:
                 "Correct it."
             ),
         )
+    if place.scheme in HUBS and ("@" in place.path or ":" in place.path):
+        words = (
+            f"--fetch-from: {word[:200]!r} names a revision or a file. Write hf, hf://ORG or hf://ORG/MODEL."
+        )
+        raise ServeError(Code.INVALID, spoken(words))
     return place
 
 
@@ -55,11 +74,12 @@ def permitted(uri: str, places: Sequence[FetchPlace]) -> FetchPlace:
     if any(_covers(entry, place) for entry in places):
         return place
     entries = f"allows {len(places)} other places" if places else "allows none"
+    form = f"{place.scheme}, or {uri}," if place.scheme in HUBS else FORM
     raise ServeError(
         Code.FORBIDDEN,
         spoken(
             f"{shown(uri)} is not among the places that models may be fetched from: --fetch-from {entries}. Whoever "
-            f"runs the server adds {FORM} there, or downloads the model and names its folder or archive."
+            f"runs the server adds {form} there, or downloads the model and names its folder or archive."
         ),
     )
 
@@ -128,6 +148,8 @@ def _host(parts: SplitResult) -> str:
 
 def _covers(entry: FetchPlace, place: FetchPlace) -> bool:
     prefix = entry.path.rstrip("/")
+    if not entry.host:
+        return entry.scheme == place.scheme
     return (
         (entry.scheme, entry.host, entry.port) == (place.scheme, place.host, place.port)
         and place.path.startswith(prefix)

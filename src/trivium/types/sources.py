@@ -27,7 +27,8 @@ class ModelSource:
     decide, as `engine` is; `devices` names where its instances go. With `is_named_after_uri` nobody has chosen the name
     and files that name their model go before it. The settings `over` lie over those of the files (a registration
     request, a query), those `under` lie under them (an environment, a server's defaults). A path has to lie in the
-    folder `within`, wherever links lead; empty: anywhere.
+    folder `within`, wherever links lead; empty: anywhere. `is_named`: whoever runs the server named it in the server's
+    own command, which is a permission to fetch it; no request sets that. `with_code`: its code may run, and is fetched.
     """
 
     uri: str
@@ -39,6 +40,8 @@ class ModelSource:
     under: Mapping[str, SourceSetting] = field(default_factory=dict)
     is_named_after_uri: bool = field(default=False, compare=False)
     within: str = ""
+    is_named: bool = field(default=False, compare=False)
+    with_code: bool = field(default=False, compare=False)
 
     @property
     def is_remote(self) -> bool:

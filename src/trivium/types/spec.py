@@ -4,7 +4,7 @@ A format translates its whole file into a `ModelSpec` or refuses it; each key is
 `parameters`, or reported in `reports`. Inside, time is seconds and sizes are bytes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -411,13 +411,25 @@ class ModelFacts:
     context: int = 0
 
 
+FindElsewhere = Callable[[str, bool], Path | None]
+"""Returns where weights are that a model's files name by URI, with its code where that may run; None where they are not
+here. Raises ServeError with why they cannot be.
+"""
+
+
+def found_nowhere(uri: str, with_code: bool) -> Path | None:
+    """Have nothing that lies elsewhere."""
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Defaults:
     """Holds what a format may fall back on. `scratch` is a private folder, removed when the server ends, in which
     archives are unpacked; None where none may be. `completes`: a format may fill in what a configuration leaves out. Of
     a model's configurations `config_name` is preferred. `installs`: packages that a model names may be installed.
     `places` is where requests may have something fetched from: the entries of the server's list, split by commas.
-    `engine_parameters` are those of models that have no configuration, by "engine.name".
+    `engine_parameters` are those of models that have no configuration, by "engine.name". `elsewhere` finds weights that
+    a model's files name, and that are no files of its own.
     """
 
     queue_items: int = 1000
@@ -431,6 +443,7 @@ class Defaults:
     installs: bool = False
     places: str = ""
     engine_parameters: Mapping[str, str] = field(default_factory=dict)
+    elsewhere: FindElsewhere = field(default=found_nowhere, compare=False)
 
     def parameters_of(self, engine: str) -> dict[str, str]:
         """Return the parameters of one engine, by its own names."""

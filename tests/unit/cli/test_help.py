@@ -48,7 +48,8 @@ def test_what_stands_behind_two_dashes_is_a_path() -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "hint"), [("srve", "Did you mean serve?"), ("zzzzzz", "There are: serve, run, chat, check,")]
+    ("word", "hint"),
+    [("srve", "Did you mean serve?"), ("zzzzzz", "There are: serve, run, chat, pull, list, rm,")],
 )
 def test_a_mistyped_command_gets_the_nearest_one(word: str, hint: str) -> None:
     result = shown(word)

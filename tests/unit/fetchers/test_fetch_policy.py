@@ -1,13 +1,16 @@
 """The allow-list of fetches and the addresses that may be reached, as tables; no name is resolved here."""
 
+from pathlib import Path
+
 import pytest
 
 from trivium.fetchers.gate import gate
 from trivium.fetchers.policy import archive_suffix, judge_address, permitted, read_places, safe_name
 from trivium.types.errors import Code, ServeError
-from trivium.types.fetching import FetchPlace
+from trivium.types.fetching import FetchBounds, FetchPlace
+from trivium.types.sources import ModelSource
 
-SCHEMES = ("http", "https", "s3")
+SCHEMES = ("http", "https", "s3", "hf")
 
 
 def places(text: str) -> tuple[FetchPlace, ...]:
@@ -27,6 +30,10 @@ def places(text: str) -> tuple[FetchPlace, ...]:
         ("http://[::1]:81", "http://[::1]:81/m.zip"),
         ("s3://bucket/a", "s3://bucket/a"),
         ("https://h/m", "https://h/m/a..b;v=1/..a/100%25/%20x/%C3%A9;..;/m.zip"),
+        ("hf", "hf://org/model"),
+        ("https://h,HF", "hf://org/model"),
+        ("hf://Org", "hf://org/model"),
+        ("hf://org/model", "hf://org/model"),
         ("ftp://h, https://h".partition(", ")[2], "https://h/x"),
     ],
 )
@@ -84,6 +91,10 @@ def test_what_an_entry_covers(entry: str, uri: str) -> None:
         ("https://h", "https://h/" + "m" * 9000, Code.INVALID),
         ("http://127.0.0.1", "http://2130706433/m.zip", Code.FORBIDDEN),
         ("s3://bucket/a", "s3://bucket/ab", Code.FORBIDDEN),
+        ("s3://hf", "hf://org/model", Code.FORBIDDEN),
+        ("hf", "https://org/model", Code.FORBIDDEN),
+        ("hf://org/model", "hf://org/model2", Code.FORBIDDEN),
+        ("hf://org", "hf://org2/model", Code.FORBIDDEN),
     ],
 )
 def test_what_an_entry_does_not_cover(entry: str, uri: str, code: Code) -> None:
@@ -165,5 +176,49 @@ def test_names_of_files(path: str, name: str, suffix: str) -> None:
 def test_other_schemes_are_refused_with_the_way_out(uri, tmp_path) -> None:
     fetch = gate((), "", 1, 1.0)
     with pytest.raises(ServeError, match=r"not fetched from .*Download the model") as caught:
-        fetch(uri, tmp_path, lambda: False)
+        fetch(ModelSource(uri), tmp_path, lambda: False)
     assert caught.value.code is Code.UNSUPPORTED
+
+
+@pytest.mark.parametrize("text", ["hf://org/model@main", "hf://org/model:Q4"])
+def test_a_permission_names_no_revision(text: str) -> None:
+    with pytest.raises(ServeError, match=r"--fetch-from.*hf://ORG/MODEL"):
+        places(text)
+
+
+class Noting:
+    """Fetches nothing, and keeps what it was allowed."""
+
+    schemes = ("hf", "s3")
+
+    def __init__(self) -> None:
+        self.bounds = FetchBounds()
+
+    def fetch(self, uri: str, into: Path, bounds: FetchBounds) -> Path:
+        self.bounds = bounds
+        permitted(uri.partition("@")[0], bounds.places)
+        return into
+
+
+@pytest.mark.parametrize("uri", ["hf://org/model@v1", "s3://bucket/models/m"])
+def test_a_word_of_the_command_is_a_permission_for_itself_alone(uri: str, tmp_path: Path) -> None:
+    noting = Noting()
+    fetch = gate([noting], "", 10, 1.0)
+    with pytest.raises(ServeError) as caught:
+        fetch(ModelSource(uri), tmp_path, lambda: False)
+    assert (caught.value.code, noting.bounds.is_named) == (Code.FORBIDDEN, False)
+    fetch(ModelSource(uri, is_named=True), tmp_path, lambda: False)
+    assert noting.bounds.is_named
+    with pytest.raises(ServeError, match="allows 1 other"):
+        permitted("hf://org/other", noting.bounds.places)
+
+
+@pytest.mark.parametrize(
+    ("server", "model", "comes"), [(False, False, False), (True, False, True), (False, True, True)]
+)
+def test_code_comes_where_the_server_or_the_model_trusts_it(server, model, comes, tmp_path: Path) -> None:
+    noting = Noting()
+    gate([noting], "hf", 10, 1.0, with_code=server)(
+        ModelSource("hf://o/m", with_code=model), tmp_path, lambda: False
+    )
+    assert noting.bounds.with_code is comes

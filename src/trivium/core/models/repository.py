@@ -56,11 +56,12 @@ class ModelEntry:
         return frozenset(name for spec in self.specs for name in members(spec))
 
 
-def no_fetch(uri: str, into: Path, is_given_up: Callable[[], bool]) -> Path:
+def no_fetch(source: ModelSource, into: Path, is_given_up: Callable[[], bool]) -> Path:
     """Refuse to fetch anything."""
     raise ServeError(
         Code.UNSUPPORTED,
-        f"{uri}: this server was built without a way to fetch models. Download it, and name its folder or archive.",
+        f"{source.uri}: this server was built without a way to fetch models. Download it, and name its folder or "
+        "archive.",
     )
 
 
@@ -138,7 +139,18 @@ class Repository:
             raise ConfigError(_unread(path).findings) from error
 
     async def _fetched(self, source: ModelSource) -> Source:
-        """Fetch a source into a folder of its own, which is removed where that fails, or is cancelled."""
+        """Fetch a source and find its format."""
+        path, folder = await self._brought(source)
+        try:
+            return Source(path, await self._claimed(path), source, fetched=folder)
+        except ServeError as error:
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            raise ServeError(error.code, _renamed(error.message, path, source)) from error
+
+    async def _brought(self, source: ModelSource) -> tuple[Path, Path]:
+        """Fetch a source into a folder of its own, which is removed where that fails, or is cancelled. Returns its path
+        and that folder.
+        """
         if self.defaults.scratch is None:
             words = f"{source.uri} cannot be fetched: there is no scratch folder to fetch it into."
             raise ServeError(Code.UNSUPPORTED, f"{words} Download it, and name its folder or archive.")
@@ -152,9 +164,7 @@ class Repository:
         def fetch() -> Path:
             try:
                 into.mkdir(parents=True, mode=0o700)
-                return self._fetch(
-                    source.uri, into, lambda: is_cancelled.is_set() or self._is_closed.is_set()
-                )
+                return self._fetch(source, into, lambda: is_cancelled.is_set() or self._is_closed.is_set())
             except BaseException:
                 shutil.rmtree(folder, ignore_errors=True)
                 raise
@@ -166,11 +176,7 @@ class Repository:
             is_cancelled.set()
             running.add_done_callback(partial(_remove_late, folder))
             raise
-        try:
-            return Source(path, await self._claimed(path), source, fetched=folder)
-        except ServeError as error:
-            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-            raise ServeError(error.code, _renamed(error.message, path, source)) from error
+        return path, folder
 
     async def register(self, source: ModelSource) -> list[ModelEntry]:
         """Read what a source asks for, and keep it among those that are read from now on. Raises NOT_FOUND as `add`;
@@ -252,7 +258,10 @@ class Repository:
         gone = [one for one in self.sources if one.asked is source]
         self.sources = [one for one in self.sources if one.asked is not source]
         gone += self._members.release(source)
-        return [one.fetched for one in gone if one.fetched is not None]
+        return [
+            *(one.fetched for one in gone if one.fetched is not None),
+            *(folder for one in gone for folder in one.elsewhere.folders),
+        ]
 
     async def read(self) -> tuple[list[ModelEntry], list[InvalidModel]]:
         """Every model of every source; one whose name another source has already is unreadable, unless both were asked
@@ -318,8 +327,24 @@ class Repository:
         return ModelEntry(load.model, reading.specs, source.form)
 
     async def _read(self, source: Source) -> ReadResult:
+        """Read a source; where its models name weights that lie elsewhere, fetch those, and read it again."""
+        source.elsewhere.begin()
+        reading = await self._read_once(source)
+        if not source.elsewhere.lacking:
+            return reading
+        for lacking in source.elsewhere.lacking:
+            try:
+                path, folder = await self._brought(lacking)
+            except ServeError as error:
+                source.elsewhere.refuse(lacking.uri, frameless(error))
+            else:
+                source.elsewhere.add(lacking.uri, path, folder)
+        return await self._read_once(source)
+
+    async def _read_once(self, source: Source) -> ReadResult:
         form, asked = source.form, source.asked
         defaults = self._registered_defaults if source.is_registered else self.defaults
+        defaults = replace(defaults, elsewhere=source.elsewhere.find)
         if source.fetched is not None:
             defaults = replace(defaults, scratch=source.fetched)
         takes_settings = asked is not None and isinstance(form, SupportsSource)

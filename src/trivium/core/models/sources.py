@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from trivium.core.models.elsewhere import Elsewhere
 from trivium.types.interfaces import Format
 from trivium.types.sources import ModelSource
 
@@ -19,6 +20,8 @@ class Source:
     is_registered: bool = False
     fetched: Path | None = None
     is_member: bool = False
+    elsewhere: Elsewhere = field(default_factory=Elsewhere, compare=False)
+    """Weights that its models name by URI."""
 
     @property
     def key(self) -> ModelSource | Path:

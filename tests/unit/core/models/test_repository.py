@@ -197,11 +197,11 @@ def test_what_has_to_lie_in_a_folder_is_not_taken_from_elsewhere_by_a_link(tmp_p
 class Elsewhere:
     """Fetches what its `fetch` says; the format `a` reads it."""
 
-    def __init__(self, tmp_path, fetch, reading=lambda path: ReadResult(())):
+    def __init__(self, tmp_path, fetch, reading=lambda path: ReadResult(()), form=None):
         self.scratch = tmp_path / "scratch"
         config = CoreConfig(defaults=Defaults(scratch=self.scratch))
         self._threads = ThreadPoolExecutor(1)
-        self.repository = Repository((Named("a", reading),), config, self._threads, fetch)
+        self.repository = Repository((form or Named("a", reading),), config, self._threads, fetch)
 
     def play(self, scene):
         with self._threads:
@@ -227,11 +227,11 @@ def brought(uri, into):
 def test_all_are_fetched_at_the_same_time_and_stay_in_order(tmp_path):
     together = threading.Barrier(3)
 
-    def fetch(uri, into, is_given_up):
+    def fetch(source, into, is_given_up):
         together.wait(60)
-        if uri.endswith("bad"):
+        if source.uri.endswith("bad"):
             raise ServeError(Code.NOT_FOUND, "It is not there.")
-        return brought(uri, into)
+        return brought(source.uri, into)
 
     async def scene(repository):
         for source in sources("a1", "bad", "a2"):
@@ -246,7 +246,7 @@ def test_all_are_fetched_at_the_same_time_and_stay_in_order(tmp_path):
 def test_a_fetch_ends_with_the_server(tmp_path):
     begun, ended = threading.Event(), threading.Event()
 
-    def fetch(uri, into, is_given_up):
+    def fetch(source, into, is_given_up):
         begun.set()
         while not is_given_up():
             time.sleep(0.001)
@@ -272,10 +272,10 @@ def test_a_fetch_ends_with_the_server(tmp_path):
 def test_what_comes_after_its_fetch_was_given_up_is_removed(tmp_path):
     begun, go_on = threading.Event(), threading.Event()
 
-    def fetch(uri, into, is_given_up):
+    def fetch(source, into, is_given_up):
         begun.set()
         go_on.wait(60)
-        return brought(uri, into)
+        return brought(source.uri, into)
 
     async def scene(repository):
         fetching = asyncio.ensure_future(repository.register(sources("a")[0]))
@@ -306,7 +306,9 @@ def test_what_cannot_be_read_is_removed_where_nobody_waits(tmp_path, monkeypatch
             await repository.register(sources("a")[0])
         assert repository.sources == []
 
-    stage = Elsewhere(tmp_path, lambda uri, into, _: brought(uri, into), lambda path: ReadResult((), (bad,)))
+    stage = Elsewhere(
+        tmp_path, lambda source, into, _: brought(source.uri, into), lambda path: ReadResult((), (bad,))
+    )
     stage.play(scene)
     assert stage.left() == []
     assert len(removing) == 1
@@ -316,7 +318,7 @@ def test_what_cannot_be_read_is_removed_where_nobody_waits(tmp_path, monkeypatch
 def test_a_server_that_closes_gives_up_what_it_fetches(tmp_path):
     begun, ended = threading.Event(), threading.Event()
 
-    def fetch(uri, into, is_given_up):
+    def fetch(source, into, is_given_up):
         begun.set()
         while not is_given_up():
             time.sleep(0.001)
@@ -359,3 +361,44 @@ def test_formats_are_asked_where_nobody_waits(tmp_path):
         repository.close()
     assert len(asking) == 2
     assert threading.main_thread() not in asking
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+def test_weights_that_files_name_are_fetched_between_two_readings(tmp_path, refuses):
+    """Once for a source, and again after a refusal; they go with the source."""
+    asked, found = [], []
+
+    def fetch(source, into, _):
+        if source.uri.startswith("hf:"):
+            asked.append((source.uri, source.is_named, source.with_code))
+            if refuses:
+                raise ServeError(Code.FORBIDDEN, "Not from there.")
+        return brought(source.uri, into)
+
+    class Names(Named):
+        def read(self, path, defaults):
+            try:
+                found.append(defaults.elsewhere("hf://org/model", True))
+            except ServeError as error:
+                found.append(error.message)
+            return ReadResult(())
+
+    async def scene(repository):
+        source = sources("a")[0]
+        repository.add_remote(source)
+        assert await repository.fetch_all() == []
+        await repository.read()
+        await repository.read()
+        return repository.forget(source)
+
+    stage = Elsewhere(tmp_path, fetch, form=Names("a"))
+    folders = stage.play(scene)
+    once = ("hf://org/model", False, True)
+    if refuses:
+        assert (asked, found) == ([once] * 2, [None, "Not from there."] * 2)
+        assert len(folders) == 1
+    else:
+        assert asked == [once]
+        assert found[0] is None
+        assert [place.name for place in found[1:]] == ["model", "model"]
+        assert len(folders) == 2

@@ -14,6 +14,8 @@ from trivium.app import Catalogue
 from trivium.config.loading import LoadedConfig, from_process
 from trivium.config.options import ServerConfig
 from trivium.config.schema import ConfigSchema
+from trivium.fetchers.hub_policy import SCHEME as HUB
+from trivium.fetchers.hub_policy import hub_uri, read_uri
 from trivium.servers.djl.folder.environment import EnvironmentRules, environment_rules
 from trivium.servers.djl.wire.options import LazyRule
 from trivium.servers.djl.words.error_rate_policy import ErrorKind
@@ -54,8 +56,9 @@ SAGEMAKER_STORE = Path("/opt/ml/model")
 """Where SageMaker puts a model, and DJL's containers look for it."""
 
 
-_HUB_ID = re.compile(r"[A-Za-z0-9][\w-]*/[A-Za-z0-9][\w.-]*")
-"""How ids of models are written at the Hugging Face hub."""
+_TRUST = ("HF_TRUST_REMOTE_CODE", "OPTION_TRUST_REMOTE_CODE")
+NO_VARIABLES: Mapping[str, str] = {}
+
 
 _SELF_SIGNED = "openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=localhost -keyout key.pem -out cert.pem"
 _STATUSES: Mapping[str, str] = {
@@ -251,7 +254,7 @@ def _models(
             notices.append("No model store is set, and no models are named (-m, -s): nothing is loaded.")
     else:
         said_by = str(sources.settings["load_models"].origin)
-        found = [_startup(url, said_by, home) for url in read_list(wanted)]
+        found = [_startup(url, said_by, home, environment) for url in read_list(wanted)]
     model_id = environment.get("HF_MODEL_ID", "")
     return [*found, _named_by_variable(model_id, environment, home)] if model_id else found
 
@@ -267,7 +270,7 @@ def _sagemaker_store(environment: Mapping[str, str], notices: list[str]) -> str:
 
 
 def _named_by_variable(model_id: str, environment: Mapping[str, str], home: Path) -> StartupModel:
-    model = _startup(read_url(model_id), "HF_MODEL_ID", home)
+    model = _startup(read_url(model_id), "HF_MODEL_ID", home, environment)
     under = {
         key: SourceSetting(environment[name], Origin("the environment", name))
         for name, key in _OF_HF_MODEL_ID.items()
@@ -311,14 +314,25 @@ def _is_model_entry(entry: Path) -> bool:
     return entry.is_dir() or bool(archive_suffix(entry.name)) or entry.suffix.lower() == ".mar"
 
 
-def _startup(url: DjlModelUrl, said_by: str, home: Path) -> StartupModel:
+def _startup(
+    url: DjlModelUrl, said_by: str, home: Path, environment: Mapping[str, str] = NO_VARIABLES
+) -> StartupModel:
     """Return a model, or a workflow. Raises UNSUPPORTED for a URL of a scheme without an address."""
     path = Path(os.path.normpath(home / url.place)) if url.scheme == LOCAL else Path(url.place)
+    revision = environment.get("HF_REVISION", "") if said_by == "HF_MODEL_ID" else ""
+    if named := _named_at_hub(url, path, home, revision):
+        name = url.name or read_uri(named).title
+        asked = replace(url.source(said_by, named), name=name, is_named=True, with_code=_trusts(environment))
+        return StartupModel(None, asked)
     if url.scheme != LOCAL and "://" not in url.place:
         raise _elsewhere(url.place, f"{url.scheme}://")
     if url.scheme == LOCAL and not path.exists():
-        if said_by == "HF_MODEL_ID" or _HUB_ID.fullmatch(url.place):
-            raise _elsewhere(f"{said_by}: {url.place}", "the Hugging Face hub")
+        if said_by == "HF_MODEL_ID":
+            raise ServeError(
+                Code.NOT_FOUND,
+                f"HF_MODEL_ID: {url.place} is no folder of this machine, and names no model of the Hugging Face hub. "
+                "Write it with its owner, ORG/MODEL, or the path of a folder.",
+            )
         raise ServeError(
             Code.NOT_FOUND,
             f"{said_by}: Invalid model url: {url.place}: there is no file or folder {path}. Correct the path; one that "
@@ -327,6 +341,21 @@ def _startup(url: DjlModelUrl, said_by: str, home: Path) -> StartupModel:
     if url.scheme != LOCAL:
         return StartupModel(None, url.source(said_by))
     return StartupModel(path, url.source(said_by, str(path)))
+
+
+def _named_at_hub(url: DjlModelUrl, path: Path, home: Path, revision: str) -> str:
+    """Return the URI of the model of the Hugging Face hub that is named; empty for a path, and for another URL. What is
+    there goes first, and where its first part is a folder, a path was meant.
+    """
+    if url.scheme not in (LOCAL, HUB):
+        return ""
+    if url.scheme == LOCAL and (path.exists() or (home / url.place.partition("/")[0]).is_dir()):
+        return ""
+    return hub_uri(url.place, revision)
+
+
+def _trusts(environment: Mapping[str, str]) -> bool:
+    return any(environment.get(name, "").lower() == "true" for name in _TRUST)
 
 
 def _elsewhere(what: str, place: str) -> ServeError:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from trivium.fetchers.hub_policy import hub_uri
 from trivium.formats.checkpoint.checkpoint import names_in, read_checkpoint
 from trivium.formats.checkpoint.names import CONFIG, GGUF, is_folder
 from trivium.servers.djl.folder.engine_choice import Choice
@@ -19,9 +20,12 @@ from trivium.servers.djl.words.formatters import FORMATTERS
 from trivium.servers.djl.words.language_model_keys import SERVED_NAME
 from trivium.servers.djl.words.lmi_runtimes import HANDLERS
 from trivium.servers.djl.words.settings import DjlSettings, Placed
+from trivium.types.errors import ServeError
 from trivium.types.spec import Defaults, Origin
 
 _MODEL_ID = "option.model_id"
+_REVISION = "option.revision"
+_STORES = ("s3://",)
 _TRUST, _TGI = "option.trust_remote_code", "option.tgi_compat"
 _PROCESSORS, _NAME = "option.logits_processors", f"option.{SERVED_NAME}"
 _TENSOR = "option.tensor_parallel_degree"
@@ -109,7 +113,7 @@ def choose(settings: DjlSettings, folder: DjlModelFolder, defaults: Defaults) ->
     mode = is_asynchronous(settings)
     judge_runtime(settings, mode)
     _judge_devices(settings, defaults.gpus)
-    root = _root(settings, folder)
+    root = _root(settings, folder, defaults)
     if root is None:
         return None
     trusts = settings.switch(_TRUST)  # or HF_TRUST_REMOTE_CODE: see `dialects.djl.layers`
@@ -138,12 +142,31 @@ def _judge_devices(settings: DjlSettings, gpus: int) -> None:
         settings.notice(_TENSOR, found, "Where it does not fit, let a model.py spread it.")
 
 
-def _root(settings: DjlSettings, folder: DjlModelFolder) -> Placed[Path] | None:
+def _found_elsewhere(settings: DjlSettings, folder: DjlModelFolder, defaults: Defaults) -> Path | None:
+    """Return the folder of weights that a URI or an id of the Hugging Face hub names, and that were fetched; None for
+    what is none, and for what nobody fetches. Raises why they cannot be had.
+    """
+    name = settings.text([_MODEL_ID]).value
+    uri = name if name.startswith(_STORES) else hub_uri(name, settings.text([_REVISION]).value)
+    if not uri or ("://" not in name and (folder.path / name.partition("/")[0]).exists()):
+        return None
+    return defaults.elsewhere(uri, settings.switch(_TRUST).value)
+
+
+def _root(settings: DjlSettings, folder: DjlModelFolder, defaults: Defaults) -> Placed[Path] | None:
     """Return the folder of the weights: that of `option.model_id`, or the model's own."""
     written = settings.text([_MODEL_ID])
     if not written.value:
         return Placed(folder.path, Origin(str(folder.path), ""))
     expected = "the path of a folder with config.json and safetensors, or with a .gguf file"
+    try:
+        fetched = _found_elsewhere(settings, folder, defaults)
+    except ServeError as error:
+        found = f"{_MODEL_ID}={written.value[:200]}: {error.message}"
+        settings.fault(_MODEL_ID, found, expected, "Or download it, and give the path of its folder.")
+        return None
+    if fetched is not None:
+        return Placed(fetched, written.origin)
     found = ""
     if "://" in written.value:
         found = "which is not fetched"

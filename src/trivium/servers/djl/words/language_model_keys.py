@@ -211,7 +211,7 @@ LMI_OPTIONS: Mapping[str, LmiOption] = {
         row("/batchifier", OneOf(("stack", "padding", "none"), any_case=True)),
     ),
     # Loading.
-    **reported(_ALL, "the folder holds one revision", row("revision")),
+    **used(_ALL, row("revision"), how="of a model of the hub; of a folder it has no effect"),
     **reported(
         (ACCELERATE,),
         "the model is loaded to the instance's device",

@@ -195,10 +195,34 @@ def test_an_archive_of_a_store_that_is_a_link_to_nowhere_is_named(tmp_path: Path
     assert "Invalid model url" in refusal(tmp_path, "model_store=store")
 
 
-def test_a_path_that_is_not_there_is_named_and_an_id_of_the_hub_is_known(tmp_path: Path) -> None:
+def test_a_path_that_is_not_there_is_named(tmp_path: Path) -> None:
     text = refusal(tmp_path, models=("m=/no/where",))
     assert text.startswith("the command line (-m): Invalid model url: /no/where: there is no file or folder")
-    assert "the Hugging Face hub" in refusal(tmp_path, models=("org-1/model-7b.v2",))
+    (tmp_path / "org-1").mkdir()
+    assert "there is no file or folder" in refusal(tmp_path, models=("org-1/model-7b",))
+
+
+@pytest.mark.parametrize(
+    ("word", "uri", "name"),
+    [
+        ("org-1/model-7b.v2", "hf://org-1/model-7b.v2", "model-7b.v2"),
+        ("m=org-1/model-7b.v2@v1", "hf://org-1/model-7b.v2@v1", "m"),
+        ("hf://org-1/model", "hf://org-1/model", "model"),
+    ],
+)
+def test_an_id_of_the_hub_is_fetched_because_the_command_names_it(
+    word: str, uri: str, name: str, tmp_path: Path
+) -> None:
+    (model,) = settled(tmp_path, models=(word,)).models
+    assert (model.path, model.source.uri, model.source.name) == (None, uri, name)
+    assert (model.source.is_named, model.source.with_code) == (True, False)
+
+
+def test_the_variables_of_lmi_name_a_model_its_revision_and_its_trust(tmp_path: Path) -> None:
+    variables = {"HF_MODEL_ID": "org/model", "HF_REVISION": "v2", "HF_TRUST_REMOTE_CODE": "true"}
+    (model,) = settled(tmp_path, **variables).models
+    assert (model.source.uri, model.source.name) == ("hf://org/model@v2", "model")
+    assert (model.source.is_named, model.source.with_code) == (True, True)
 
 
 def test_what_cannot_be_fetched_is_refused_with_the_way_out(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """DJL folders of language models: which folders are one, each option of LMI's table, and where its value goes."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.harness.djl_folders import HANDLER, make
@@ -9,6 +10,7 @@ from tests.harness.llm_folders import EMPTY_WEIGHTS, GGUF, LLAMA, checkpoint, wr
 from trivium.catalogue import CATALOGUE
 from trivium.servers.djl.folder.repository import DjlFormat
 from trivium.servers.djl.words.names import OPTION
+from trivium.types.errors import Code, ServeError
 from trivium.types.findings import Finding
 from trivium.types.sources import SourceSetting
 from trivium.types.spec import Batching, Defaults, Device, Dynamic, ModelSpec, Origin
@@ -22,8 +24,8 @@ def folder(tmp_path: Path, *settings: str, **files: str) -> Path:
     return made
 
 
-def read(path: Path, **defaults: int) -> tuple[ModelSpec | None, tuple[Finding, ...]]:
-    reading = DjlFormat().read(path, Defaults(**defaults))  # type: ignore[arg-type]
+def read(path: Path, **defaults: Any) -> tuple[ModelSpec | None, tuple[Finding, ...]]:
+    reading = DjlFormat().read(path, Defaults(**defaults))
     if reading.specs:
         (spec,) = reading.specs
         return spec, spec.reports
@@ -118,6 +120,52 @@ def test_a_bare_folder_among_djls(tmp_path: Path) -> None:
     form = next(form for form in CATALOGUE.formats if form.claims(tmp_path))
     reading = form.read(tmp_path, Defaults())
     assert {spec.name: spec.engine for spec in reading.specs} == {"handled": "python-djl", "bare": "hf"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "uri", "trusts"),
+    [
+        (["option.model_id=org/name"], "hf://org/name", False),
+        (["option.model_id=org/name", "option.revision=v1"], "hf://org/name@v1", False),
+        (["option.model_id=hf://org/name@v2", "option.revision=v1"], "hf://org/name@v2", False),
+        (["option.model_id=org/name", "option.trust_remote_code=true"], "hf://org/name", True),
+        (["option.model_id=s3://bucket/x"], "s3://bucket/x", False),
+    ],
+)
+def test_a_model_id_is_what_was_fetched(tmp_path: Path, settings: list[str], uri: str, trusts: bool) -> None:
+    weights, asked = checkpoint(tmp_path / "cache"), []
+
+    def elsewhere(uri: str, with_code: bool) -> Path:
+        asked.append((uri, with_code))
+        return weights
+
+    spec, findings = read(make(tmp_path, "m", "option.rolling_batch=auto", *settings), elsewhere=elsewhere)
+    assert spec is not None, findings
+    assert (spec.root, asked) == (weights, [(uri, trusts)])
+
+
+def test_a_model_id_that_is_not_fetched_says_why(tmp_path: Path) -> None:
+    def elsewhere(uri: str, with_code: bool) -> Path:
+        raise ServeError(Code.FORBIDDEN, f"{uri} may not be fetched.")
+
+    made = make(tmp_path, "m", "option.rolling_batch=auto", "option.model_id=org/name")
+    spec, (finding,) = read(made, elsewhere=elsewhere)
+    assert spec is None
+    assert (finding.line, "hf://org/name may not be fetched." in finding.found) == (2, True)
+
+
+def test_a_folder_goes_before_an_id_and_a_mistyped_path_asks_nobody(tmp_path: Path) -> None:
+    def elsewhere(uri: str, with_code: bool) -> Path:
+        raise AssertionError(uri)
+
+    made = make(tmp_path, "m", "option.rolling_batch=auto", "option.model_id=org/name")
+    checkpoint(made / "org" / "name")
+    spec, findings = read(made, elsewhere=elsewhere)
+    assert spec is not None, findings
+    assert spec.root == made / "org" / "name"
+    made = make(tmp_path, "n", "option.rolling_batch=auto", "option.model_id=org/nmae")
+    checkpoint(made / "org" / "name")
+    assert read(made, elsewhere=elsewhere)[0] is None
 
 
 @pytest.mark.parametrize("key", ["option.model_id", "option.model_id "])
