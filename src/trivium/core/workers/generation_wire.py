@@ -63,6 +63,7 @@ def read_request(told: values.Generate) -> Generate:
         tells_prompts=text.tells_prompts,
         counts_parts=text.counts_parts,
         adds_special=text.adds_special,
+        cache_salt=text.cache_salt,
     )
 
 
