@@ -9,10 +9,11 @@ from trivium.engines.hf import pool
 from trivium.types.generation import Finish, Sampling
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
+transformers = pytest.importorskip("transformers")
 
 ALL_PROMPTS = ("llama", "qwen2", "gemma3", "mixtral", "gpt2")
 """The shapes of which all prompts are tried, of the others a part."""
+
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):

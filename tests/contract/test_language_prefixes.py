@@ -98,7 +98,7 @@ def test_conversations_answer_as_generate_does_where_memory_is_for_few(folders, 
     monkeypatch.setattr(pool, "can_map", lambda size: not is_pool)
     folder = folders(kind)
     with Steps(folder, slots=6, prefill_chunk=32, kv_bytes=kv_bytes(folder, 384)) as steps:
-        told, answers = conversations(steps, turns=4, requests=4, most=45)
+        told, answers = conversations(steps, turns=3, requests=6, most=75)
         compare(answers, generated(folder, told))
         assert all(report.share <= 1 for report in steps.reports)
         assert sum(report.cached_tokens for report in steps.reports) > 0
@@ -108,11 +108,13 @@ def test_conversations_answer_as_generate_does_where_memory_is_for_few(folders, 
 
 def test_a_chat_of_ten_turns_computes_each_token_once(folder):
     history = ids_of(1, 12)
+    before = 1
     with Steps(folder, slots=2) as steps:
         for turn in range(10):
             (answer,) = steps.answers([greedy(history, 9)])
-            known = 0 if not turn else before - 1  # the last token of an answer is not computed with it
-            assert answer.usage.cached_tokens == known
+            assert answer.usage.cached_tokens == before - 1, (
+                "the last token of an answer is not computed with it"
+            )
             before = len(history) + 9
             history += only(answer) + ids_of(30 + turn, 10)
         read = sum(report.prompt_tokens for report in steps.reports)
@@ -163,7 +165,9 @@ def test_choices_of_one_prompt_begin_with_what_is_kept_once(folder):
         steps.answers([greedy(prompt)])
         (found,) = steps.answers([drawn])
         assert found.usage.cached_tokens == 69
-        assert {one.index: one.ids for one in found.choices} == {one.index: one.ids for one in expected.choices}
+        assert {one.index: one.ids for one in found.choices} == {
+            one.index: one.ids for one in expected.choices
+        }
         assert steps.runner.debug_state()["free"] == 4
 
 

@@ -122,7 +122,7 @@ class GeneratedChoice(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class GenerationUsage(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """Counts tokens of a whole request: of its prompts, of which `cached_tokens` were kept of earlier ones, and of all
+    """Counts tokens of a whole request: of its prompts (`cached_tokens` of them were kept of earlier ones), and of all
     that it generated. `first_at` and `last_at`: when its first and last token were there, in monotonic seconds of this
     machine.
     """

@@ -34,8 +34,8 @@ class Setup:
 
 class Step:
     """Counts what one step did: `rows` sequences that got a token, tokens of prompts that were read, tokens that came
-    and those among them that nobody gets, the share of the room for keys and values that is taken, and its bytes; tokens
-    of prompts that were looked for among what is kept, and that were there.
+    and those among them that nobody gets, the share of the room for keys and values that is taken, and its bytes;
+    tokens of prompts that were looked for among what is kept, and that were there.
     """
 
     __slots__ = (
@@ -49,7 +49,7 @@ class Step:
         "wasted_tokens",
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a step counts
         self,
         rows: int,
         prompt_tokens: int = 0,

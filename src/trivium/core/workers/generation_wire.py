@@ -28,6 +28,7 @@ class _RequestText(msgspec.Struct, frozen=True, gc=False):
     tells_prompts: bool = False
     counts_parts: bool = False
     adds_special: bool | None = None
+    cache_salt: str = ""
 
 
 _read_request = msgspec.json.Decoder(_RequestText).decode

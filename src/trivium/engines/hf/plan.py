@@ -93,9 +93,9 @@ class PromptPiece:
 
 @dataclass(frozen=True, slots=True)
 class StepPlan:
-    """Lists what is done, in this order: what is `dropped` of the kept goes, but for what a join begins with, which goes
-    into its slot; requests that are `preempted` give back all that they have, lent slots are given back, others taken;
-    then `rows` get a token each, and the pieces are read.
+    """Lists what is done, in this order: what is `dropped` of the kept goes, but what a join begins with goes into its
+    slot; requests that are `preempted` give back all that they have, lent slots are given back, others taken; then
+    `rows` get a token each, and the pieces are read.
     """
 
     returns: tuple[int, ...] = ()

@@ -47,7 +47,7 @@ class PrefixCache:
         return found
 
     def give(self, place: int, sequence: SequenceState, stays: bool) -> None:
-        """Put the first keys and values of what is kept into a sequence's slot; all of it goes there unless it stays."""
+        """Put the first keys and values of what is kept into a sequence's slot. Unless it `stays` it is gone then."""
         if stays:
             self._slots.copy(place, sequence.place, sequence.done)
             self._index.touch(place)

@@ -1,8 +1,8 @@
 """Knows which beginnings of texts are kept, finds the longest one that a prompt has, and decides which of them go.
 
-A beginning is a row of tokens under a key, and lies in a numbered place. Blocks of its tokens are found by their hashes,
-each of which is made of the one before it, so that a lookup costs the blocks that match and not what is kept. A hash
-only says where to look: the tokens themselves decide. This is pure: the cache acts on it.
+A beginning is a row of tokens under a key, and lies in a numbered place. Blocks of its tokens are found by hashes, each
+of which is made of the one before it, so that a lookup costs the blocks that match and not what is kept. A hash only
+says where to look: the tokens themselves decide. This is pure: the cache acts on it.
 """
 
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ class _Kept:
 
 
 class PrefixIndex:
-    """What is kept in the places of a range. No beginning in it is one of another: the longer one takes its place."""
+    """Holds one beginning in each of its places. None is the beginning of another: the longer one takes its place."""
 
     def __init__(self, places: Sequence[int]) -> None:
         self._free = list(reversed(places))
@@ -68,8 +68,8 @@ class PrefixIndex:
         self.version += 1
 
     def keep(self, key: PrefixKey, tokens: tuple[int, ...]) -> PrefixMatch | None:
-        """Decide where to keep the tokens of a sequence that has ended, of which the place has the first `size` already.
-        None where they need not be kept: they are few, or there.
+        """Decide where to keep the tokens of a sequence that has ended; the place has the first `size` already. None
+        where they need not be kept: they are few, or there.
         """
         if len(tokens) < LEAST:
             return None

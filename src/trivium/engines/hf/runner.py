@@ -211,9 +211,7 @@ class RollingRunner:
                     match = self._prefixes.match(one)
                     open_slots -= own is None
                 place, known = (None, 0) if match is None else (match.place, match.size)
-                seekers.append(
-                    SlotSeeker(one.key, left, own, is_first, request.number, blocks, place, known)
-                )
+                seekers.append(SlotSeeker(one.key, left, own, is_first, request.number, blocks, place, known))
                 own, is_first = None, False
         return StepView(tuple(self._slots.free), tuple(holders), tuple(seekers), kept)
 

@@ -30,8 +30,8 @@ from trivium.types.running import ItemId
 
 
 class Prompt:
-    """A prompt whose inputs are computed; `read` of them have been counted, of which `cached` were there. It is kept
-    where one of its sequences is. If it is to be scored, its `scores` are those of its tokens so far, each with so many
+    """A prompt whose inputs are computed; `read` of them have been counted, and `cached` of those were there. It is
+    kept where one of its sequences is. If it is to be scored, its `scores` are those of its tokens so far, each with so many
     alternatives: the first one has none, and they grow in order.
     """
 
@@ -228,7 +228,9 @@ class GenerationRequest:
         size, slot = max(found, default=(0, -1))
         return (slot, size) if size >= max(1, sequence.prompt.size - 1) else None
 
-    def enter(self, sequence: SequenceState, slot: int, kept: PrefixMatch | None = None) -> tuple[int, int] | None:
+    def enter(
+        self, sequence: SequenceState, slot: int, kept: PrefixMatch | None = None
+    ) -> tuple[int, int] | None:
         """Give a sequence a slot, and return from which one to copy how many keys and values, if from any: from another
         sequence of its own, or from what is kept.
         """

@@ -7,9 +7,7 @@ from trivium.engines.hf.storage import KeyValueStorage
 class SlotTable:
     """One per model. A slot's memory grows with its tokens, and goes back as a whole when the slot does."""
 
-    def __init__(
-        self, count: int, storage: KeyValueStorage, budget: KeyValueBudget, kept: int = 0
-    ) -> None:
+    def __init__(self, count: int, storage: KeyValueStorage, budget: KeyValueBudget, kept: int = 0) -> None:
         """Give `count` slots away; `kept` further ones lie behind them, for what runs no more."""
         self._count = count
         self.kept = range(count, count + kept)

@@ -238,7 +238,12 @@ OLD, NEW = KeptPrefix(8, 3), KeptPrefix(9, 4)
         ),
         pytest.param(
             StepView((0, 1), (), (first(6, 7), begins(7, 3, kept=9, known=15)), (OLD, NEW)),
-            StepPlan(joins=(SlotJoin(6, 0), SlotJoin(7, 1)), pieces=(PromptPiece(7, 10),), rows=(6,), dropped=(8, 9)),
+            StepPlan(
+                joins=(SlotJoin(6, 0), SlotJoin(7, 1)),
+                pieces=(PromptPiece(7, 10),),
+                rows=(6,),
+                dropped=(8, 9),
+            ),
             id="what went for another one has to be read",
         ),
         pytest.param(

@@ -64,7 +64,7 @@ def test_nothing_is_found_under_another_key(other):
         pytest.param([], row(LEAST), (10, 0), (10,), id="a first one"),
         pytest.param([row(100)], row(60), None, (10,), id="what is there already"),
         pytest.param([row(60)], row(100), (10, 60), (10,), id="one that goes on takes its place"),
-        pytest.param([row(60)], row(59) + (7,), (10 + 1, 0), (10, 11), id="one that differs has its own"),
+        pytest.param([row(60)], (*row(59), 7), (10 + 1, 0), (10, 11), id="one that differs has its own"),
         pytest.param(
             [row(40, 100 * k) for k in range(4)],
             row(40, 900),
