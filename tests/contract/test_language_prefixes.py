@@ -94,7 +94,7 @@ def test_conversations_answer_as_generate_does(folders, monkeypatch, kind, is_po
     ("kind", "is_pool"), [*((kind, False) for kind in SERVED), *((kind, True) for kind in POOLED)]
 )
 def test_conversations_answer_as_generate_does_where_memory_is_for_few(folders, monkeypatch, kind, is_pool):
-    """What is kept goes, what a request begins with among it, and requests are computed again."""
+    """What is kept goes, what a request begins with among it; who is computed again begins with what there is."""
     monkeypatch.setattr(pool, "can_map", lambda size: not is_pool)
     folder = folders(kind)
     with Steps(folder, slots=6, prefill_chunk=32, kv_bytes=kv_bytes(folder, 384)) as steps:
@@ -102,7 +102,6 @@ def test_conversations_answer_as_generate_does_where_memory_is_for_few(folders, 
         compare(answers, generated(folder, told))
         assert all(report.share <= 1 for report in steps.reports)
         assert sum(report.cached_tokens for report in steps.reports) > 0
-        assert sum(report.wasted_tokens for report in steps.reports) > 0, "some were computed again"
         assert steps.reports[-1].share == 0
 
 

@@ -31,8 +31,8 @@ from trivium.types.running import ItemId
 
 class Prompt:
     """A prompt whose inputs are computed; `read` of them have been counted, and `cached` of those were there. It is
-    kept where one of its sequences is. If it is to be scored, its `scores` are those of its tokens so far, each with so many
-    alternatives: the first one has none, and they grow in order.
+    kept where one of its sequences is. If it is to be scored, its `scores` are those of its tokens so far, each with so
+    many alternatives: the first one has none, and they grow in order.
     """
 
     def __init__(self, told: PromptInput, alternatives: int | None = None) -> None:
