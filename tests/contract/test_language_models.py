@@ -2,6 +2,7 @@
 
 import pytest
 from tests.harness import language_models
+from tests.harness.generate_reference import compare, generated
 from tests.harness.language_models import SERVED, Steps, kv_bytes, text, write
 
 from trivium.engines.hf import pool
@@ -12,8 +13,6 @@ transformers = pytest.importorskip("transformers")
 
 ALL_PROMPTS = ("llama", "qwen2", "gemma3", "mixtral", "gpt2")
 """The shapes of which all prompts are tried, of the others a part."""
-
-CLOSE = 1e-4
 
 
 @pytest.fixture(scope="module")
@@ -39,42 +38,6 @@ def requests(count, times=1):
     ]
 
 
-def generated(folder, told):
-    """What `generate` answers: of each request the tokens, and how far the two best logits lie apart."""
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    found = []
-    for request in told:
-        ids = tokenizer(request["prompts"][0], return_tensors="pt").input_ids
-        out = model.generate(
-            ids,
-            attention_mask=torch.ones_like(ids),
-            max_new_tokens=request["sampling"].max_tokens,
-            do_sample=False,
-            output_logits=True,
-            return_dict_in_generate=True,
-        )
-        best = torch.stack(out.logits)[:, 0].topk(2, -1).values
-        found.append((out.sequences[0, ids.shape[1] :].tolist(), (best[:, 0] - best[:, 1]).tolist()))
-    return found
-
-
-def compare(answers, reference):
-    """Every answer is that of `generate`, or differs first where two logits are all but the same; most are the same."""
-    same = 0
-    for answer, (tokens, gaps) in zip(answers, reference, strict=True):
-        (choice,) = answer.choices
-        first = next(
-            (i for i, pair in enumerate(zip(choice.ids, tokens, strict=False)) if len(set(pair)) > 1), None
-        )
-        if first is None:
-            assert list(choice.ids) == tokens
-            same += 1
-        else:
-            assert gaps[first] < CLOSE, f"token {first} is {choice.ids[first]} instead of {tokens[first]}"
-    assert same >= len(reference) * 60 / 64
-
-
 @pytest.mark.parametrize("kind", SERVED)
 def test_greedy_tokens_are_those_of_generate(folders, kind):
     told = requests(64 if kind in ALL_PROMPTS else 16)
@@ -96,7 +59,7 @@ def test_greedy_tokens_are_those_of_generate(folders, kind):
         assert max(report.rows for report in steps.reports) > 4, "they run together"
         assert all(report.rows + report.prompt_tokens <= 8 + 48 for report in steps.reports)
         used = sum(steps.answer(item).usage.prompt_tokens for item in items)
-        assert sum(report.prompt_tokens for report in steps.reports) == used
+        assert sum(report.prompt_tokens + report.cached_tokens for report in steps.reports) == used
         new = sum(steps.answer(item).usage.new_tokens for item in items)
         assert sum(report.new_tokens for report in steps.reports) == new
         few = slice(None, None, 8)
@@ -135,7 +98,7 @@ def test_tokens_are_those_of_generate_where_memory_is_for_few(folders, monkeypat
         assert {report.room for report in steps.reports} == {kv_bytes(folder, 448)}
         assert sum(report.wasted_tokens for report in steps.reports) > 0, "some were computed again"
         used = sum(steps.answer(item).usage.prompt_tokens for item in items)
-        assert sum(report.prompt_tokens for report in steps.reports) == used
+        assert sum(report.prompt_tokens + report.cached_tokens for report in steps.reports) == used
 
 
 @pytest.mark.parametrize("dtype", ["bf16", "fp16"])
@@ -190,7 +153,7 @@ def test_a_slot_that_was_lent_is_given_back_and_its_sequence_goes_on_later(folde
         steps.run()
         assert [one.ids for one in steps.answer(first).choices] == [one.ids for one in alone.choices]
         used = sum(steps.answer(item).usage.prompt_tokens for item in (first, *others))
-        assert sum(report.prompt_tokens for report in steps.reports) == used
+        assert sum(report.prompt_tokens + report.cached_tokens for report in steps.reports) == used
         assert sum(report.wasted_tokens for report in steps.reports) > 0, "some was read a second time"
         assert steps.runner.debug_state()["free"] == 4
 

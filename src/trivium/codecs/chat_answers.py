@@ -149,8 +149,11 @@ def usage_tail(tells_usage: bool, usage: GenerationUsage | None = None) -> bytes
 
 def usage_text(usage: GenerationUsage) -> bytes:
     """Return the JSON of counts of tokens."""
-    read, made = usage.prompt_tokens, usage.new_tokens
-    return b'{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}' % (read, made, read + made)
+    read, made, cached = usage.prompt_tokens, usage.new_tokens, usage.cached_tokens
+    return (
+        b'{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d,"prompt_tokens_details":{"cached_tokens":%d}}'
+        % (read, made, read + made, cached)
+    )
 
 
 def chat_logprobs(tokens: Sequence[TokenText], names_ids: bool = False) -> dict[str, object]:

@@ -74,6 +74,7 @@ class Generate(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     `scores_prompts` its tokens do as well, each with its log probability behind those before it. `tells_prompts`: the
     first part has the ids of the prompts. `counts_parts`: each part has the usage so far. `adds_special`: whether the
     tokenizer puts its own tokens around a text (None: around prompts, and not around what a template has made).
+    `cache_salt`: what is kept of this request is found by those alone that have the same.
     """
 
     prompts: tuple[str, ...] | None = None
@@ -90,6 +91,7 @@ class Generate(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     tells_prompts: bool = False
     counts_parts: bool = False
     adds_special: bool | None = None
+    cache_salt: str = ""
 
 
 class TokenText(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -120,14 +122,16 @@ class GeneratedChoice(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class GenerationUsage(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """Counts tokens of a whole request: of its prompts, and of all that it generated. `first_at` and `last_at`: when
-    its first and last token were there, in monotonic seconds of this machine.
+    """Counts tokens of a whole request: of its prompts (`cached_tokens` of them were kept of earlier ones), and of all
+    that it generated. `first_at` and `last_at`: when its first and last token were there, in monotonic seconds of this
+    machine.
     """
 
     prompt_tokens: int
     new_tokens: int
     first_at: float = 0.0
     last_at: float = 0.0
+    cached_tokens: int = 0
 
 
 class Generated(msgspec.Struct, frozen=True, gc=False, array_like=True):

@@ -221,6 +221,8 @@ class StepReport:
     share: float = 0.0
     wasted_tokens: int = 0
     room: int = 0
+    queried_tokens: int = 0
+    cached_tokens: int = 0
 
 
 class StepRunner(Protocol):

@@ -137,6 +137,7 @@ class Stepped(msgspec.Struct, frozen=True, gc=False):
     """One step of an instance that steps is over: it computed a token for each of `rows` sequences and read
     `prompt_tokens` of prompts, of which `new_tokens` came; `wasted_tokens` of it and earlier ones are nobody's.
     `share` of the `room` for keys and values is taken, in bytes; 0 where nobody tells. Times: `time.monotonic` seconds.
+    Of `queried_tokens` of prompts that were looked for among what is kept, `cached_tokens` were there, and not read.
     """
 
     rows: int
@@ -147,6 +148,8 @@ class Stepped(msgspec.Struct, frozen=True, gc=False):
     began: float
     ended: float
     room: int = 0
+    queried_tokens: int = 0
+    cached_tokens: int = 0
 
 
 Event = Begun | Part | Executed | Credit | Stepped | RecycleRequested | Dead

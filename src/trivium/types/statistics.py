@@ -32,6 +32,7 @@ class GenerationStatistics(msgspec.Struct, frozen=True, gc=False):
     `between_tokens` of a request, by seconds in `between_buckets`, in which each token counts as the mean of its
     request. `running`: requests in work; `share` of the `room` for keys and values, in bytes (0 where its engine does
     not tell). Requests that were answered by the tokens of their prompts and of their answers, and by why they ended.
+    Of `queried_tokens` of prompts that were looked for among what is kept, `cached_tokens` were there, and not read.
     """
 
     prompt_tokens: int
@@ -48,6 +49,8 @@ class GenerationStatistics(msgspec.Struct, frozen=True, gc=False):
     prompt_buckets: Buckets = ()
     answer_buckets: Buckets = ()
     finishes: Mapping[str, int] = {}
+    queried_tokens: int = 0
+    cached_tokens: int = 0
 
 
 class VersionStatistics(msgspec.Struct, frozen=True, gc=False):

@@ -34,12 +34,22 @@ class Setup:
 
 class Step:
     """Counts what one step did: `rows` sequences that got a token, tokens of prompts that were read, tokens that came
-    and those among them that nobody gets, the share of the room for keys and values that is taken, and its bytes.
+    and those among them that nobody gets, the share of the room for keys and values that is taken, and its bytes;
+    tokens of prompts that were looked for among what is kept, and that were there.
     """
 
-    __slots__ = ("new_tokens", "prompt_tokens", "room", "rows", "share", "wasted_tokens")
+    __slots__ = (
+        "cached_tokens",
+        "new_tokens",
+        "prompt_tokens",
+        "queried_tokens",
+        "room",
+        "rows",
+        "share",
+        "wasted_tokens",
+    )
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a step counts
         self,
         rows: int,
         prompt_tokens: int = 0,
@@ -47,7 +57,11 @@ class Step:
         share: float = 0.0,
         wasted_tokens: int = 0,
         room: int = 0,
+        queried_tokens: int = 0,
+        cached_tokens: int = 0,
     ) -> None:
+        self.queried_tokens = queried_tokens
+        self.cached_tokens = cached_tokens
         self.room = room
         self.wasted_tokens = wasted_tokens
         self.rows = rows

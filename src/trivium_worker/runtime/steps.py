@@ -151,6 +151,16 @@ class Steps:
     def _tell(self, step: Step, began: float) -> None:
         wasted, self._wasted = self._wasted + step.wasted_tokens, 0
         body = frames.STEP_BODY.pack(
-            step.rows, step.prompt_tokens, step.new_tokens, wasted, step.share, began, monotonic(), step.room
+            *(
+                step.rows,
+                step.prompt_tokens,
+                step.new_tokens,
+                wasted,
+                step.share,
+                began,
+                monotonic(),
+                step.room,
+            ),
+            *(step.queried_tokens, step.cached_tokens),
         )
         self._told.append(frames.frame(frames.STEP, body))

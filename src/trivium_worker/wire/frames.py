@@ -73,9 +73,10 @@ CREDIT_BODY = struct.Struct("<QIdd")
 """Number of an item that was one of many in work and has ended, its rows; when user code got it, and gave it back.
 """
 
-STEP_BODY = struct.Struct("<IIIIdddQ")
+STEP_BODY = struct.Struct("<IIIIdddQII")
 """Of a step: rows that got a token, tokens of prompts, tokens that came, tokens that nobody gets; the share of the room
-that is taken; when it began and ended; the bytes of that room.
+that is taken; when it began and ended; the bytes of that room; tokens of prompts that were looked for among what is
+kept, and that were there.
 """
 
 WINDOW = 16

@@ -26,6 +26,7 @@ class GenerationCounters:
     def __init__(self, model: str) -> None:
         self._model = model
         self._prompt_tokens = self._new_tokens = self._wasted_tokens = 0
+        self._queried_tokens = self._cached_tokens = 0
         self._steps = 0
         self._step_seconds = 0.0
         self._share = 0.0
@@ -45,6 +46,8 @@ class GenerationCounters:
         self._prompt_tokens += step.prompt_tokens
         self._new_tokens += step.new_tokens
         self._wasted_tokens += step.wasted_tokens
+        self._queried_tokens += step.queried_tokens
+        self._cached_tokens += step.cached_tokens
         self._share = step.share
         self._room = step.room or self._room
         if STEP_LOG.isEnabledFor(logging.DEBUG):
@@ -99,6 +102,8 @@ class GenerationCounters:
             _by(COUNT_BUCKETS, self._prompts),
             _by(COUNT_BUCKETS, self._answers),
             {finish.value: count for finish, count in self._finishes.items()},
+            self._queried_tokens,
+            self._cached_tokens,
         )
 
 

@@ -28,6 +28,7 @@ class _RequestText(msgspec.Struct, frozen=True, gc=False):
     tells_prompts: bool = False
     counts_parts: bool = False
     adds_special: bool | None = None
+    cache_salt: str = ""
 
 
 _read_request = msgspec.json.Decoder(_RequestText).decode
@@ -63,6 +64,7 @@ def read_request(told: values.Generate) -> Generate:
         tells_prompts=text.tells_prompts,
         counts_parts=text.counts_parts,
         adds_special=text.adds_special,
+        cache_salt=text.cache_salt,
     )
 
 

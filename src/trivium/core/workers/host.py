@@ -118,7 +118,8 @@ class StepAdapter(Adapter):
         if report is None:
             return None
         tokens = report.prompt_tokens, report.new_tokens
-        return Step(report.rows, *tokens, report.share, report.wasted_tokens, report.room)
+        kept = report.queried_tokens, report.cached_tokens
+        return Step(report.rows, *tokens, report.share, report.wasted_tokens, report.room, *kept)
 
     def abort(self, item: values.Item) -> int:
         """See `Adapter`."""

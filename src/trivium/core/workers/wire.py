@@ -285,8 +285,7 @@ class AnswerReader:
         """Read what one step counted. Raises ProtocolError."""
         if end - at != frames.STEP_BODY.size:
             raise ProtocolError(f"a step of {end - at} bytes")
-        rows, prompt, new, wasted, share, began, ended, room = frames.STEP_BODY.unpack_from(came, at)
-        return Stepped(rows, prompt, new, wasted, share, began, ended, room)
+        return Stepped(*frames.STEP_BODY.unpack_from(came, at))  # its fields are in this order
 
     def part(self, came: bytes, at: int, end: int) -> tuple[ItemId, Outcome, bool, Mapping[str, Scalar]]:
         """Item, what it says, whether it is final, its parameters. Raises ProtocolError."""

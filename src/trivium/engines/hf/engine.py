@@ -66,7 +66,7 @@ def _open(spec: ModelSpec, told: DescribedModel, placement: Placement, outlet: S
     return RollingRunner(
         loaded.model,
         loaded.attention,
-        SlotTable(loaded.settings.slots, loaded.attention.storage, loaded.budget),
+        SlotTable(loaded.settings.slots, loaded.attention.storage, loaded.budget, loaded.kept),
         prompt_reader(spec, loaded, outlet.wake),
         loaded.reading,
         loaded.limits,

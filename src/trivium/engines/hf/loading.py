@@ -26,6 +26,7 @@ from trivium.engines.hf.memory import KeyValueBudget, budget, shortage
 from trivium.engines.hf.options import BITS_4, BITS_8, NONE
 from trivium.engines.hf.plan import StepSettings
 from trivium.engines.hf.pool import open_storage
+from trivium.engines.hf.prefix_cache import MOST_KEPT
 from trivium.engines.hf.prompt_work import TokenizerSource, prompt_work
 from trivium.engines.hf.prompts import PromptTokenizer
 from trivium.engines.hf.quantising import quantised
@@ -66,6 +67,8 @@ class LoadedModel:
     """Opens the tokenizer again, in a process that reads texts."""
     sampling: Mapping[str, float]
     """The model's own, where a request says nothing."""
+    kept: int = 0
+    """Beginnings that may be kept at once."""
 
 
 def free_memory(device: torch.device) -> int | None:
@@ -116,7 +119,8 @@ def _loaded(spec: ModelSpec, told: DescribedModel, device: torch.device, held: K
         )
     demand = told.demand(device.type == "cuda")
     slots = demand.slots
-    attention = StepAttention(open_storage(device, demand, held))
+    kept = min(MOST_KEPT, held.blocks) if told.chosen.prefix_cache else 0
+    attention = StepAttention(open_storage(device, demand, held, kept))
     transformers.AttentionInterface.register(attention.name, attention.attend)
     width = int(model.get_input_embeddings().weight.shape[1])
     limits = GenerationLimits(spec.name, told.context, told.sizes.vocabulary, width, held)
@@ -130,7 +134,8 @@ def _loaded(spec: ModelSpec, told: DescribedModel, device: torch.device, held: K
     length, work = _text_work(spec, source, tokenizer, limits)
     reading = _reading(model, tokenizer, told)
     return LoadedModel(
-        model, attention, tokenizer, reading, limits, settings, held, length, work, told.texts.sampling
+        *(model, attention, tokenizer, reading, limits, settings, held, length, work, told.texts.sampling),
+        kept=kept,
     )
 
 

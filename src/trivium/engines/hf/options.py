@@ -54,6 +54,12 @@ def _tokens(text: str) -> tuple[int, ...] | None:
 SETTINGS = (
     Setting("slots", Whole(1, 1024), help="Sequences that are computed at once."),
     Setting("kv_bytes", Size(1, 2**50), help="Memory for the keys and values of all sequences, in bytes."),
+    Setting(
+        "prefix_cache",
+        DIGIT_SWITCH,
+        True,
+        "Whether keys and values of ended requests are kept for others that begin like them.",
+    ),
     Setting("prefill_chunk", Whole(1, 65536), DEFAULT_CHUNK, "Tokens of prompts that one step reads."),
     Setting("max_context", Whole(2, 2**24), help="Tokens of a prompt and its answer."),
     Setting(
@@ -120,6 +126,7 @@ class GenerationOptions:
     kv_bytes: int | None = None
     weights_cache_bytes: int = DEFAULT_WEIGHTS_CACHE
     quantize: str = NONE
+    prefix_cache: bool = True
 
 
 def unknown(parameters: Mapping[str, str]) -> tuple[str, ...]:

@@ -14,11 +14,14 @@ from trivium.engines.hf.storage import KeyValueStorage, MappedSlots, RowSegment,
 from trivium.types.errors import Code, ServeError
 
 
-def open_storage(device: torch.device, demand: KeyValueDemand, budget: KeyValueBudget) -> KeyValueStorage:
-    """Return where a model's keys and values lie."""
-    addresses = demand.slots * demand.context * (budget.block_bytes // BLOCK)
+def open_storage(
+    device: torch.device, demand: KeyValueDemand, budget: KeyValueBudget, kept: int = 0
+) -> KeyValueStorage:
+    """Return where a model's keys and values lie: those of slots, and in so many slots behind them what is kept."""
+    slots = demand.slots + kept
+    addresses = slots * demand.context * (budget.block_bytes // BLOCK)
     if device.type == "cpu" and can_map(addresses):
-        return MappedSlots(demand.slots, demand.context)
+        return MappedSlots(slots, demand.context)
     return BlockPool(budget.blocks)
 
 
@@ -70,6 +73,13 @@ class BlockPool:
         for keys, values in self._pools.values():
             for pool in (keys, values):
                 pool[self._of[target][:count]] = pool[self._of[source][:count]]
+
+    def move(self, source: int, target: int, size: int, begin: int) -> None:
+        """See `KeyValueStorage`: blocks change their owner, and nothing is copied."""
+        self.release(target)
+        blocks, count = self._of.pop(source), blocks_of(size)
+        self._of[target] = blocks[:count]
+        self._free += reversed(blocks[count:])
 
     def release(self, slot: int) -> None:
         """See `KeyValueStorage`."""

@@ -18,6 +18,7 @@ from trivium.engines.hf.call_guard import CallGuard
 from trivium.engines.hf.forward import ForwardPass
 from trivium.engines.hf.memory import blocks_of
 from trivium.engines.hf.plan import SlotHolder, SlotSeeker, StepPlan, StepSettings, StepView, plan
+from trivium.engines.hf.prefix_cache import PrefixCache
 from trivium.engines.hf.processors import LogitsProcessors
 from trivium.engines.hf.prompts import PromptInput, input_field
 from trivium.engines.hf.requests import GenerationLimits, judge, judge_memory, refusal
@@ -70,7 +71,8 @@ class RollingRunner:
         self._requests: dict[ItemId, GenerationRequest] = {}
         self._unread: dict[ItemId, GenerationRequest] = {}
         self._slots = slots
-        self._wasted = self._unread_tokens = 0
+        self._prefixes = PrefixCache(slots, str(next(model.parameters()).dtype))
+        self._wasted = self._unread_tokens = self._queried = self._cached = 0
 
     @property
     def slots(self) -> int:
@@ -110,8 +112,10 @@ class RollingRunner:
         request = self._requests.get(item)
         if request is None:
             return 0
+        for sequence in request.running:
+            self._prefixes.keep(sequence, sequence.place)
         self._forget(request)
-        return request.new_tokens + sum(prompt.read for prompt in request.prompts)
+        return request.computed_tokens
 
     def reset(self) -> None:
         """See `StepRunner`."""
@@ -119,8 +123,9 @@ class RollingRunner:
         for item in self._unread:
             self._reader.cancel(item)
         self._unread.clear()
+        self._prefixes.clear()
         self._slots.release_all()
-        self._wasted = self._unread_tokens = 0
+        self._wasted = self._unread_tokens = self._queried = self._cached = 0
 
     def close(self) -> None:
         """See `StepRunner`."""
@@ -183,6 +188,8 @@ class RollingRunner:
     def _view(self) -> StepView:
         holders: list[SlotHolder] = []
         seekers: list[SlotSeeker] = []
+        kept = self._prefixes.kept()
+        open_slots = self._settings.slots - sum(one.own is not None for one in self._requests.values())
         for request in self._requests.values():
             own = request.own if request.is_own_idle else None
             found = request.seekers(self._settings.slots) if request.waiting else []
@@ -199,11 +206,20 @@ class RollingRunner:
                 blocks = blocks_of(one.entry)
                 if own is not None:
                     blocks = max(self._slots.blocks(own), blocks_of(one.wanted))
-                seekers.append(SlotSeeker(one.key, left, own, is_first, request.number, blocks))
+                match = None
+                if kept and source is None and (own is not None or open_slots):  # it may get a slot now
+                    match = self._prefixes.match(one)
+                    open_slots -= own is None
+                place, known = (None, 0) if match is None else (match.place, match.size)
+                seekers.append(SlotSeeker(one.key, left, own, is_first, request.number, blocks, place, known))
                 own, is_first = None, False
-        return StepView(tuple(self._slots.free), tuple(holders), tuple(seekers))
+        return StepView(tuple(self._slots.free), tuple(holders), tuple(seekers), kept)
 
     def _join(self, decided: StepPlan) -> None:
+        used = [join.kept for join in decided.joins]
+        for place in decided.dropped:
+            if place not in used:
+                self._prefixes.drop(place)
         for number in decided.preempted:
             request = next(one for one in self._requests.values() if one.number == number)
             for slot in request.give_all_back():
@@ -217,10 +233,25 @@ class RollingRunner:
         for join in decided.joins:
             sequence = sequences[join.key]
             self._slots.take(join.slot)
-            copied = sequence.request.enter(sequence, join.slot)
-            if copied is not None:
+            match = None if join.kept is None else sequence.match[1]
+            copied = sequence.request.enter(sequence, join.slot, match)
+            if match is not None:
+                self._prefixes.give(match.place, sequence, match.place not in decided.dropped)
+            elif copied is not None:
                 self._slots.copy(copied[0], join.slot, copied[1])
+            self._count_cached(sequence)
             self._sampler.begin(sequence)
+
+    def _count_cached(self, sequence: SequenceState) -> None:
+        """Count what of a prompt a sequence need not compute, that nobody had read for its request."""
+        prompt = sequence.prompt
+        if not prompt.is_looked_up and self._prefixes.takes(prompt):
+            prompt.is_looked_up = True
+            self._queried += prompt.size
+        found = max(0, min(sequence.done, prompt.size) - prompt.read)
+        prompt.read += found
+        prompt.cached += found
+        self._cached += found
 
     def _sequences(self) -> dict[int, SequenceState]:
         return {
@@ -314,6 +345,7 @@ class RollingRunner:
         if sequence.answer.finish is not None:
             slot = sequence.request.leave(sequence)
             if slot is not None:
+                self._prefixes.keep(sequence, slot)
                 self._slots.release(slot)
         return None
 
@@ -325,7 +357,7 @@ class RollingRunner:
 
     def _fail(self, request: GenerationRequest, error: ServeError) -> None:
         self._forget(request)
-        self._wasted += request.new_tokens + sum(prompt.read for prompt in request.prompts)
+        self._wasted += request.computed_tokens
         self._outlet.end(request.item, error)
 
     def _forget(self, request: GenerationRequest) -> None:
@@ -337,5 +369,6 @@ class RollingRunner:
     def _report(self, rows: int, prompt_tokens: int, new_tokens: int) -> StepReport:
         wasted, self._wasted = self._wasted, 0
         prompt_tokens, self._unread_tokens = prompt_tokens + self._unread_tokens, 0
-        taken = self._slots.share
-        return StepReport(rows, prompt_tokens, new_tokens, taken, wasted, self._slots.bound)
+        queried, cached, self._queried, self._cached = self._queried, self._cached, 0, 0
+        taken = self._slots.share, wasted, self._slots.bound
+        return StepReport(rows, prompt_tokens, new_tokens, *taken, queried, cached)

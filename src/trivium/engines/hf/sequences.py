@@ -15,6 +15,7 @@ import torch
 
 from trivium.engines.hf.answers import ChosenToken, SequenceAnswer, TokenReading, prompt_texts
 from trivium.engines.hf.memory import BLOCK
+from trivium.engines.hf.prefix_index import PrefixMatch
 from trivium.engines.hf.prompts import PromptInput
 from trivium.engines.hf.requests import GenerationLimits, room_for, sequences_per_prompt
 from trivium.types.generation import (
@@ -29,15 +30,17 @@ from trivium.types.running import ItemId
 
 
 class Prompt:
-    """A prompt whose inputs are computed; `read` of them have been counted. If it is to be scored, its `scores` are
-    those of its tokens so far, each with so many alternatives: the first one has none, and they grow in order.
+    """A prompt whose inputs are computed; `read` of them have been counted, and `cached` of those were there. It is
+    kept where one of its sequences is. If it is to be scored, its `scores` are those of its tokens so far, each with so
+    many alternatives: the first one has none, and they grow in order.
     """
 
     def __init__(self, told: PromptInput, alternatives: int | None = None) -> None:
         self.ids = told.ids
         self.size = told.size
         self.text = told.text
-        self.read = 0
+        self.read = self.cached = 0
+        self.is_kept = self.is_looked_up = False
         self.scores: list[ChosenToken] | None = None if alternatives is None else [ChosenToken(told.ids[0])]
         self.alternatives = alternatives or 0
         self.texts: Sequence[TokenText] = ()
@@ -74,6 +77,7 @@ class SequenceState:
         self.wants_logprob = request.wants_logprob
         self.new: list[int] = []
         self.slot: int | None = None
+        self.match: tuple[int, PrefixMatch | None] = (-1, None)
         self.done = 0
         self._most = prompt.size + room
         self.processor: Callable[..., Any] | None = None
@@ -179,6 +183,16 @@ class GenerationRequest:
         return sum(prompt.size for prompt in self.prompts)
 
     @property
+    def cached_tokens(self) -> int:
+        """Return how many tokens of its prompts were there."""
+        return sum(prompt.cached for prompt in self.prompts)
+
+    @property
+    def computed_tokens(self) -> int:
+        """Return how many tokens were computed for it."""
+        return self.new_tokens + sum(prompt.read - prompt.cached for prompt in self.prompts)
+
+    @property
     def slots(self) -> set[int]:
         """Return all slots that it has."""
         own = set() if self.own is None else {self.own}
@@ -214,9 +228,15 @@ class GenerationRequest:
         size, slot = max(found, default=(0, -1))
         return (slot, size) if size >= max(1, sequence.prompt.size - 1) else None
 
-    def enter(self, sequence: SequenceState, slot: int) -> tuple[int, int] | None:
-        """Give a sequence a slot, and return from which one to copy how many keys and values, if from any."""
+    def enter(
+        self, sequence: SequenceState, slot: int, kept: PrefixMatch | None = None
+    ) -> tuple[int, int] | None:
+        """Give a sequence a slot, and return from which one to copy how many keys and values, if from any: from another
+        sequence of its own, or from what is kept.
+        """
         source = self.source(sequence)
+        if source is None and kept is not None:
+            source = kept.place, kept.size
         self.waiting.remove(sequence)
         sequence.slot = slot
         sequence.done = 0 if source is None else min(source[1], sequence.left - 1 + sequence.done)
@@ -276,7 +296,8 @@ class GenerationRequest:
         return tuple(tuple(prompt.ids) for prompt in self.prompts)
 
     def _usage(self) -> GenerationUsage:
-        return GenerationUsage(self.prompt_tokens, self.new_tokens, self.first_at, self.last_at)
+        read, new = self.prompt_tokens, self.new_tokens
+        return GenerationUsage(read, new, self.first_at, self.last_at, self.cached_tokens)
 
     def whole(self) -> tuple[Generated, int]:
         """Return the end of the answer, and how many tokens are nobody's: those of sequences that are not the best."""

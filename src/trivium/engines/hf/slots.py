@@ -7,8 +7,10 @@ from trivium.engines.hf.storage import KeyValueStorage
 class SlotTable:
     """One per model. A slot's memory grows with its tokens, and goes back as a whole when the slot does."""
 
-    def __init__(self, count: int, storage: KeyValueStorage, budget: KeyValueBudget) -> None:
+    def __init__(self, count: int, storage: KeyValueStorage, budget: KeyValueBudget, kept: int = 0) -> None:
+        """Give `count` slots away; `kept` further ones lie behind them, for what runs no more."""
         self._count = count
+        self.kept = range(count, count + kept)
         self._storage = storage
         self._budget = budget
         self._tokens: dict[int, int] = {}
@@ -27,9 +29,18 @@ class SlotTable:
         self._storage.copy(source, target, tokens)
         self.wrote(target, tokens)
 
+    def move(self, source: int, target: int, tokens: int, begin: int = 0) -> None:
+        """Give a slot the first keys and values of another one, which has none of its own then. The target has the
+        first `begin` of them already.
+        """
+        self._storage.move(source, target, tokens, begin)
+        self._tokens.pop(source, None)
+        self._tokens[target] = tokens
+
     def release(self, slot: int) -> None:
         """Take a slot back, and give its memory to the system."""
-        self.free.add(slot)
+        if slot < self._count:
+            self.free.add(slot)
         if self._tokens.pop(slot, 0):
             self._storage.release(slot)
 
@@ -45,8 +56,9 @@ class SlotTable:
 
     @property
     def share(self) -> float:
-        """Return the share of the budget that is taken."""
-        return sum(map(blocks_of, self._tokens.values())) / self._budget.blocks
+        """Return the share of the budget that running sequences have taken: what is kept makes room for them."""
+        taken = (blocks_of(tokens) for slot, tokens in self._tokens.items() if slot < self._count)
+        return sum(taken) / self._budget.blocks
 
     @property
     def bound(self) -> int:

@@ -89,6 +89,12 @@ class KeyValueStorage(Protocol):
         """Give a slot the first keys and values of another one."""
         ...
 
+    def move(self, source: int, target: int, size: int, begin: int) -> None:
+        """Give a slot the first keys and values of another one, whose memory goes back. It has the first `begin` of
+        them, and nothing else, already.
+        """
+        ...
+
     def release(self, slot: int) -> None:
         """Give a slot's memory back. No number of it is read again."""
         ...
@@ -177,6 +183,15 @@ class MappedSlots:
         self._used[target] = max(self._used.get(target, 0), size)
         for store in self._stores():
             store.tensor[target, :, :size] = store.tensor[source, :, :size]
+
+    def move(self, source: int, target: int, size: int, begin: int) -> None:
+        """See `KeyValueStorage`: layer by layer, so that hardly more memory is taken in between."""
+        used = self._used.pop(source, 0)
+        self._used[target] = max(self._used.get(target, 0), size)
+        for store in self._stores():
+            with torch.inference_mode():
+                store.tensor[target, :, begin:size] = store.tensor[source, :, begin:size]
+            store.release(source, used)
 
     def release(self, slot: int) -> None:
         """See `KeyValueStorage`."""

@@ -108,8 +108,16 @@ CHAT_REFUSED: RefusedFields = {
     "echo": ("Send the text to /v1/completions.", (False,)),
     "best_of": ("Send n and choose, or use /v1/completions.", (1,)),
 }
-TOKEN_FIELDS = ("return_token_ids", "return_tokens_as_token_ids", "add_special_tokens", "priority")
+TOKEN_FIELDS = (
+    "return_token_ids",
+    "return_tokens_as_token_ids",
+    "add_special_tokens",
+    "priority",
+    "cache_salt",
+)
 """Fields about tokens and turns that both requests take: extensions."""
+MOST_SALT = 1024
+"""Characters of a `cache_salt`."""
 
 WITHOUT_EFFECT: Mapping[str, tuple[object, ...]] = {
     **{name: values for name, values in REPORTED.items() if name not in TOKEN_FIELDS},
@@ -190,7 +198,7 @@ def read_chat(
             fields.take(tools)
         elif document.get(choice) == "auto" and not document.get(tools):
             fields.take(choice)
-    adds_special = fields.flag("add_special_tokens")
+    adds_special, salt = fields.flag("add_special_tokens"), _salt(fields)
     judge_others(fields, CHAT_REFUSED, WITHOUT_EFFECT)
     said = read_sampling(fields, CHAT_SAMPLING, _RULES)
     if form.has_logprobs:
@@ -207,6 +215,7 @@ def read_chat(
         tells_prompts=form.extras.tells_ids,
         counts_parts=form.extras.counts_parts,
         adds_special=adds_special,
+        cache_salt=salt,
     )
     return generate, form
 
@@ -221,7 +230,7 @@ def read_completion(
     form = _form(fields, has_logprobs)
     prompts, ids = _prompts(fields.take("prompt"))
     echoes = fields.flag("echo") or False
-    adds_special = fields.flag("add_special_tokens")
+    adds_special, salt = fields.flag("add_special_tokens"), _salt(fields)
     judge_others(fields, COMPLETION_REFUSED, WITHOUT_EFFECT)
     said = read_sampling(fields, COMPLETION_SAMPLING, _COMPLETION_RULES)
     sampling = _sampling(said, fields, COMPLETION_SAMPLING, {"max_tokens": COMPLETION_TOKENS})
@@ -242,8 +251,17 @@ def read_completion(
         tells_prompts=form.extras.tells_ids,
         counts_parts=form.extras.counts_parts,
         adds_special=adds_special,
+        cache_salt=salt,
     )
     return generate, form
+
+
+def _salt(fields: RequestFields) -> str:
+    """Return what a client shares its kept beginnings under; empty where it says nothing."""
+    salt = fields.text("cache_salt")
+    if salt is None or 0 < len(salt) <= MOST_SALT:
+        return salt or ""
+    raise fields.unfit("cache_salt", salt, f"a text of 1 to {MOST_SALT} characters")
 
 
 def read_priority(document: Mapping[str, Any]) -> int:

@@ -8,6 +8,16 @@ from trivium.wires.prometheus.triton import TritonMetric
 
 _COUNTERS: Sequence[tuple[str, str, Callable[[GenerationStatistics], float]]] = (
     ("trivium_prompt_tokens_total", "Tokens of prompts that were read", lambda counts: counts.prompt_tokens),
+    (
+        "trivium_prefix_cache_queried_tokens_total",
+        "Tokens of prompts that were looked for among kept beginnings",
+        lambda counts: counts.queried_tokens,
+    ),
+    (
+        "trivium_prefix_cache_hit_tokens_total",
+        "Tokens of prompts that were kept, and not read",
+        lambda counts: counts.cached_tokens,
+    ),
     ("trivium_generated_tokens_total", "Tokens that were generated", lambda counts: counts.new_tokens),
     (
         "trivium_wasted_tokens_total",

@@ -33,8 +33,20 @@ _NUMBERS: Sequence[tuple[str, str, str, _Value]] = (
     (
         "prompt_tokens_total",
         "counter",
-        "Tokens of prompts that were read",
-        lambda _, tokens: tokens.prompt_tokens,
+        "Tokens of prompts, those that were kept among them",
+        lambda _, tokens: tokens.prompt_tokens + tokens.cached_tokens,
+    ),
+    (
+        "prefix_cache_queries_total",
+        "counter",
+        "Tokens of prompts that were looked for among kept beginnings",
+        lambda _, tokens: tokens.queried_tokens,
+    ),
+    (
+        "prefix_cache_hits_total",
+        "counter",
+        "Tokens of prompts that were kept, and not read",
+        lambda _, tokens: tokens.cached_tokens,
     ),
     ("generation_tokens_total", "counter", "Tokens that were generated", lambda _, tokens: tokens.new_tokens),
 )
@@ -68,7 +80,7 @@ _HISTOGRAMS: Sequence[tuple[str, str, _Histogram]] = (
     (
         "request_prompt_tokens",
         "Requests by the tokens of their prompts",
-        lambda _, tokens: (tokens.prompt_tokens, tokens.prompt_buckets),
+        lambda _, tokens: (tokens.prompt_tokens + tokens.cached_tokens, tokens.prompt_buckets),
     ),
     (
         "request_generation_tokens",

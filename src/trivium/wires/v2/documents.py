@@ -199,6 +199,7 @@ def _generation(counts: GenerationStatistics, waiting: int) -> dict[str, object]
     """Return the object that the protocol does not have: counts by tokens."""
     return {
         "prompt_tokens": counts.prompt_tokens,
+        "cached_tokens": counts.cached_tokens,
         "generated_tokens": counts.new_tokens,
         "wasted_tokens": counts.wasted_tokens,
         "steps": counts.steps,

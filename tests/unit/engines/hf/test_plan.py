@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trivium.engines.hf.plan import (
+    KeptPrefix,
     PromptPiece,
     SlotHolder,
     SlotJoin,
@@ -164,6 +165,141 @@ def more(key, blocks, request, own=None):
 )
 def test_a_step_within_ten_blocks(view, expected):
     assert plan(view, StepSettings(4, 10, 10)) == expected
+
+
+def begins(key, blocks, kept, known, left=20):
+    """A request that begins with what is kept."""
+    return SlotSeeker(key, left, request=key, blocks=blocks, kept=kept, known=known)
+
+
+OLD, NEW = KeptPrefix(8, 3), KeptPrefix(9, 4)
+
+
+@pytest.mark.parametrize(
+    ("view", "expected"),
+    [
+        pytest.param(
+            StepView((1, 2), (young(1, 0, 3),), (), (OLD, NEW)), StepPlan(rows=(1,)), id="just enough"
+        ),
+        pytest.param(
+            StepView((1, 2), (young(1, 0, 4),), (), (OLD, NEW)),
+            StepPlan(rows=(1,), dropped=(8,)),
+            id="the oldest goes for those that run",
+        ),
+        pytest.param(
+            StepView((3,), (young(1, 0, 8), young(2, 1, 4)), (), (OLD, NEW)),
+            StepPlan(rows=(1,), preempted=(2,), dropped=(8, 9)),
+            id="all of it goes before a request does",
+        ),
+        pytest.param(
+            StepView((2, 3), (young(1, 0, 2), lent(2, 1, 1, request=1)), (first(3, 3),), (OLD, NEW)),
+            StepPlan((), (SlotJoin(3, 2),), (1, 2, 3), dropped=(8,)),
+            id="a new one takes its memory before that of a lent slot",
+        ),
+        pytest.param(
+            StepView((1, 2), (young(1, 0, 3),), (more(2, 6, request=1),), (OLD, NEW)),
+            StepPlan(joins=(SlotJoin(2, 1),), rows=(1, 2), dropped=(8, 9)),
+            id="a further sequence does so too",
+        ),
+        pytest.param(
+            StepView((1, 2), (young(1, 0, 5),), (first(2, 6),), (OLD,)),
+            StepPlan(rows=(1,)),
+            id="nothing goes in vain",
+        ),
+        pytest.param(
+            StepView((0, 1), (), (begins(7, 3, kept=9, known=15),), (OLD, NEW)),
+            StepPlan(joins=(SlotJoin(7, 0, 9),), pieces=(PromptPiece(7, 5),)),
+            id="what is known is not read",
+        ),
+        pytest.param(
+            StepView((0, 1), (), (begins(7, 3, kept=9, known=19),), (OLD, NEW)),
+            StepPlan(joins=(SlotJoin(7, 0, 9),), rows=(7,)),
+            id="up to the last input",
+        ),
+        pytest.param(
+            StepView((0, 1), (), (begins(7, 5, kept=8, known=15),), (OLD, NEW)),
+            StepPlan(joins=(SlotJoin(7, 0, 8),), pieces=(PromptPiece(7, 5),), dropped=(9,)),
+            id="another one goes before what it begins with",
+        ),
+        pytest.param(
+            StepView((0, 1), (), (begins(7, 8, kept=8, known=15),), (OLD, NEW)),
+            StepPlan(joins=(SlotJoin(7, 0, 8),), pieces=(PromptPiece(7, 5),), dropped=(9, 8)),
+            id="which goes into its slot where there is no room for both",
+        ),
+        pytest.param(
+            StepView(
+                (0, 1, 2),
+                (),
+                (begins(6, 3, kept=9, known=15), begins(7, 5, kept=9, known=15), first(8, 3)),
+                (OLD, NEW),
+            ),
+            StepPlan(joins=(SlotJoin(6, 0, 9),), pieces=(PromptPiece(6, 5),)),
+            id="what one begins with stays for this step",
+        ),
+        pytest.param(
+            StepView((0, 1), (), (first(6, 7), begins(7, 3, kept=9, known=15)), (OLD, NEW)),
+            StepPlan(
+                joins=(SlotJoin(6, 0), SlotJoin(7, 1)),
+                pieces=(PromptPiece(7, 10),),
+                rows=(6,),
+                dropped=(8, 9),
+            ),
+            id="what went for another one has to be read",
+        ),
+        pytest.param(
+            StepView((1,), (young(1, 0, 8),), (first(6, 1), begins(7, 1, kept=8, known=15)), (OLD,)),
+            StepPlan(joins=(SlotJoin(6, 1),), rows=(1, 6), dropped=(8,)),
+            id="what went for those that run is no beginning",
+        ),
+    ],
+)
+def test_a_step_with_kept_beginnings(view, expected):
+    assert plan(view, StepSettings(4, 10, 10)) == expected
+
+
+kept_places = st.lists(st.integers(1, 6), max_size=5).map(
+    lambda sizes: tuple(KeptPrefix(100 + at, blocks) for at, blocks in enumerate(sizes))
+)
+
+
+@given(
+    kept_places,
+    st.lists(st.integers(1, 6), max_size=3),
+    st.lists(st.tuples(st.integers(1, 9), st.integers(0, 5)), max_size=6),
+    st.integers(12, 40),
+)
+def test_what_is_kept_never_keeps_anybody_waiting_and_the_bound_holds_at_each_step(kept, held, coming, bound):
+    holders = tuple(young(key, key, blocks) for key, blocks in enumerate(held))
+    seekers = tuple(
+        begins(10 + at, blocks, 100 + choice if choice < len(kept) else None, 15)
+        for at, (blocks, choice) in enumerate(coming)
+    )
+    free = tuple(range(len(held), 6))
+    settings = StepSettings(6, 50, bound)
+    found = plan(StepView(free, holders, seekers, kept), settings)
+    without = plan(StepView(free, holders, seekers), settings)
+    assert found.preempted == without.preempted
+    joined = [join.key for join in found.joins]
+    assert joined == [join.key for join in without.joins][: len(joined)]
+    if not found.preempted and len(joined) < len(without.joins):
+        used = {join.kept for join in found.joins}
+        assert used - {None}, "only what others begin with stays for a step"
+    blocks = {one.place: one.blocks for one in kept}
+    needs = {seeker.key: seeker.blocks for seeker in seekers}
+    moved = [join.kept for join in found.joins if join.kept in found.dropped]
+    assert len(set(found.dropped)) == len(found.dropped)
+    # as it is done: what nobody begins with is dropped first, then one joins after the other
+    for place in set(found.dropped) - set(moved):
+        del blocks[place]
+    taken = sum(one.blocks for one in holders if one.request not in found.preempted)
+    assert taken + sum(blocks.values()) <= bound
+    for join in found.joins:
+        if join.kept is not None:
+            assert join.kept in blocks, "it is there when it is wanted"
+        if join.kept in found.dropped:
+            del blocks[join.kept]
+        taken += needs[join.key]
+        assert taken + sum(blocks.values()) <= bound
 
 
 @dataclass

@@ -113,7 +113,7 @@ OF_VLLM = {
     "add_special_tokens": (True, "used"),
     "allowed_token_ids": ([5], "refused"),
     "bad_words": (["x"], "refused"),
-    "cache_salt": ("s", "taken"),
+    "cache_salt": ("s", "used"),
     "ec_transfer_params": ({"a": 1}, "taken"),
     "ignore_eos": (True, "used"),
     "include_stop_str_in_output": (True, "used"),

@@ -288,7 +288,7 @@ def part(payload, final=True):
     return ResponsePart(payload, final=final, model="m", version="1")
 
 
-USAGE = GenerationUsage(3, 2)
+USAGE = GenerationUsage(3, 2, cached_tokens=1)
 
 
 def test_a_whole_chat_is_written_once_it_is_there():
@@ -308,7 +308,12 @@ def test_a_whole_chat_is_written_once_it_is_there():
                 "finish_reason": "stop",
             }
         ],
-        "usage": {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5},
+        "usage": {
+            "prompt_tokens": 3,
+            "completion_tokens": 2,
+            "total_tokens": 5,
+            "prompt_tokens_details": {"cached_tokens": 1},
+        },
     }
 
 

@@ -329,6 +329,8 @@ def test_tokens_are_counted_of_versions_that_generate_alone():
         4,
         0.25,
         2**31,
+        queried_tokens=9,
+        cached_tokens=6,
     )
     assert not [name for name in told(REPORT) if "token" in name or "generation" in name]
     generating = VersionMetrics(structs.replace(COUNTS, generation=counts))
@@ -343,6 +345,8 @@ def test_tokens_are_counted_of_versions_that_generate_alone():
         "trivium_prompt_tokens_total": 3,
         "trivium_generated_tokens_total": 40,
         "trivium_wasted_tokens_total": 2,
+        "trivium_prefix_cache_queried_tokens_total": 9,
+        "trivium_prefix_cache_hit_tokens_total": 6,
         "trivium_generation_steps_total": 20,
         "trivium_generation_step_seconds_total": 1,
         "trivium_generation_running": 4,
@@ -378,6 +382,8 @@ GENERATION = GenerationStatistics(
     ((16.0, 2), (INF, 0)),
     ((32.0, 2), (INF, 0)),
     {"eos": 1, "stop": 1, "length": 3},
+    50,
+    20,
 )
 
 
@@ -401,7 +407,10 @@ def test_the_names_of_vllm_are_there_where_they_are_asked_for():
     assert samples["vllm:generation_tokens_total", *labels] == 40
     assert samples["vllm:time_to_first_token_seconds_bucket", labels[0], ("le", "0.1"), labels[1]] == 1
     assert samples["vllm:inter_token_latency_seconds_count", *labels] == 38
-    assert samples["vllm:request_prompt_tokens_sum", *labels] == 30
+    assert samples["vllm:request_prompt_tokens_sum", *labels] == 50
+    assert samples["vllm:prompt_tokens_total", *labels] == 50
+    assert samples["vllm:prefix_cache_queries_total", *labels] == 50
+    assert samples["vllm:prefix_cache_hits_total", *labels] == 20
     reasons = {key[2][1]: value for key, value in samples.items() if key[0] == "vllm:request_success_total"}
     assert reasons == {"stop": 2, "length": 3, "abort": 0, "error": 0}
     assert samples["vllm:num_requests_running", ("engine", "1"), ("model_name", COUNTS.model)] == 4

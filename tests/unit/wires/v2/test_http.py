@@ -200,6 +200,7 @@ def test_statistics_by_tokens_are_an_object_of_their_own():
     (row,) = json.loads(text.partition(b"\r\n\r\n")[2])["model_stats"]
     assert row["generation_stats"] == {
         "prompt_tokens": 3,
+        "cached_tokens": 0,
         "generated_tokens": 40,
         "wasted_tokens": 2,
         "steps": {"count": 20, "ns": 9},

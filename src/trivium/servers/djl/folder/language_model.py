@@ -76,6 +76,12 @@ _WORDS: Mapping[str, _Words] = {
         dict(zip(FORMATTERS, FORMATTERS, strict=True)),
         f"one of {', '.join(FORMATTERS)}",
     ),
+    "option.enable_prefix_caching": _Words(
+        "prefix_cache",
+        {"true": "true", "false": "false"},
+        "true or false",
+        "Write one of them: false keeps nothing of requests that have ended.",
+    ),
     "option.generation_config": _Words(
         "generation_config",
         {"auto": "auto", "vllm": "none"},

@@ -110,6 +110,11 @@ LMI_OPTIONS: Mapping[str, LmiOption] = {
         row("max_model_len", COUNT),
     ),
     **used((VLLM,), row(SERVED_NAME, default=DEFAULT_NAME)),
+    **used(
+        (VLLM,),
+        row("enable_prefix_caching", SWITCH, "true"),
+        how="whether beginnings are kept; answers are the same",
+    ),
     **used((VLLM,), row("generation_config", OneOf(("auto", "vllm")), "auto")),
     **used((TRTLLM,), row("max_num_sequences", COUNT)),
     **used(

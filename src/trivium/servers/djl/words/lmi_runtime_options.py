@@ -58,7 +58,6 @@ _VLLM: Mapping[str, LmiOption] = {
     **reported(
         _V,
         "how beginnings are kept is the engine's own, and makes no other answers",
-        row("enable_prefix_caching", SWITCH),
         row("prefix_caching_hash_algo"),
         row("lmcache_auto_config", SWITCH, "false"),
         row("lmcache_config_file", PATH),

@@ -227,6 +227,8 @@ def test_what_each_way_of_batching_means(tmp_path: Path, setting: str, words: st
         (["option.max_num_seqs=4"], "slots", "4"),
         (["option.max_num_seqs=4", "option.max_rolling_batch_size=4"], "slots", "4"),
         (["option.max_num_batched_tokens=64"], "prefill_chunk", "64"),
+        (["option.enable_prefix_caching=false"], "prefix_cache", "false"),
+        (["option.enable_prefix_caching=True"], "prefix_cache", "true"),
         (["option.n_positions=128"], "max_context", "128"),
         (["option.max_tokens=1024"], "max_context", "1024"),
         (["option.max_input_len=100", "option.max_output_len=28"], "max_context", "128"),

@@ -459,7 +459,12 @@ def test_what_streams_there_has_a_line_for_each_chunk(asked):
     found, text = written(document, ASYNC, ENDED)
     assert found == "application/jsonlines"
     *chunks, usage = [json.loads(line) for line in text.splitlines()]
-    assert usage["usage"] == {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
+    assert usage["usage"] == {
+        "prompt_tokens": 3,
+        "completion_tokens": 2,
+        "total_tokens": 5,
+        "prompt_tokens_details": {"cached_tokens": 0},
+    }
     assert chunks[-1]["choices"][0]["finish_reason"] == "stop"
     said = [each["choices"][0] for each in chunks]
     assert "".join(one.get("text", one.get("delta", {}).get("content", "")) for one in said) == "Hey"
