@@ -133,11 +133,11 @@ def completion_logprobs(
 
 def _top(token: TokenText, logprob: float, names_ids: bool) -> dict[str, float]:
     """Return the alternatives by name; where a strange vocabulary writes two alike, the second by its number."""
-    found = {named_id(token.id) if names_ids else token.name or token.text: logprob}
+    name = token.name or token.text
+    found = {named_id(token.id) if names_ids else name: logprob}
     for number, other, p in token.alternatives:
-        if number != token.id:
-            name = named_id(number) if names_ids or other in found else other
-            found[name] = max(p, LEAST)
+        if (number, other) != (token.id, name):
+            found[named_id(number) if names_ids or other in found else other] = max(p, LEAST)
     return found
 
 
