@@ -75,7 +75,7 @@ class TritonPythonModel:
         ctypes.string_at(0)
 
     def do_close(self, requests):
-        os.closerange(0, 64)
+        os.closerange(0, 2**16)  # all that it has: its connection has the number that it had with the server
 
     def do_flood(self, requests):
         for number in range(50_000):
