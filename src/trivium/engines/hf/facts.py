@@ -37,9 +37,9 @@ def details(spec: ModelSpec, told: DescribedModel) -> dict[str, tuple[str, str]]
     return {
         "architecture": (told.sizes.architecture, f"{source} (architectures)"),
         "vocabulary": (f"{told.sizes.vocabulary} tokens", source),
-        "slots": (str(slots), _from(spec, "slots", "default, or as many as memory is free for")),
-        "context": (f"{told.context} tokens per slot", _from(spec, "max_context", f"default; {knows}")),
-        "dtype": (told.dtype, _from(spec, "dtype", "the checkpoint's, as the processor can compute it")),
+        "slots": (str(slots), origin_of(spec, "slots", "default, or as many as memory is free for")),
+        "context": (f"{told.context} tokens per slot", origin_of(spec, "max_context", f"default; {knows}")),
+        "dtype": (told.dtype, origin_of(spec, "dtype", "the checkpoint's, as the processor can compute it")),
         "memory": (memory, "an estimate: weights, and slots times context"),
         "ends": _ends(told),
         "sampling": _sampling(spec, told),
@@ -58,14 +58,15 @@ def _ends(told: DescribedModel) -> tuple[str, str]:
 def _sampling(spec: ModelSpec, told: DescribedModel) -> tuple[str, str]:
     """Return how tokens are chosen where a request says nothing."""
     if told.chosen.generation_config == "none":
-        return "as each request says", _from(spec, "generation_config", "")
+        return "as each request says", origin_of(spec, "generation_config", "")
     own = ", ".join(f"{name} {value:g}" for name, value in told.texts.sampling.items())
     if not own:
         return "as each request says", f"{GENERATION} says nothing of it"
     return own, f"{GENERATION}, unless a request says; generation_config=none switches it off"
 
 
-def _from(spec: ModelSpec, parameter: str, default: str) -> str:
+def origin_of(spec: ModelSpec, parameter: str, default: str) -> str:
+    """Return where a parameter was said; the default where it was not, or is `auto`."""
     if spec.parameters.get(parameter, "auto").strip().lower() == "auto":
         return default
     return str(spec.origin.get(f"parameters[{parameter}]", "parameter"))

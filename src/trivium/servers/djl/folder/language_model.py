@@ -7,19 +7,22 @@ sections 11.1 and 11.2, and `llm`. Errors gather in the settings.
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from trivium.formats.checkpoint.checkpoint import names_in, read_checkpoint
+from trivium.formats.checkpoint.checkpoint import CheckpointReading, names_in, read_checkpoint
+from trivium.formats.checkpoint.config import TaskChoice
 from trivium.formats.checkpoint.names import CONFIG, GGUF, is_folder
 from trivium.servers.djl.folder.engine_choice import Choice
 from trivium.servers.djl.folder.folder import DjlModelFolder
+from trivium.servers.djl.folder.static_batching import dtype_of, judge_static, static_parameters, task_asked
 from trivium.servers.djl.words.detection import detect, find_file
-from trivium.servers.djl.words.engines import LANGUAGE_MODEL, NAMES, PYTHON
+from trivium.servers.djl.words.engines import LANGUAGE_MODEL, NAMES, PYTHON, TASK_MODEL
 from trivium.servers.djl.words.settings import DjlSettings, Placed
+from trivium.types.model_tasks import ModelTask
 from trivium.types.spec import Defaults, Origin
 
 _BATCH, _ENTRY, _MODEL_ID = "option.rolling_batch", "option.entryPoint", "option.model_id"
 _ASYNC = "option.async_mode"
-_TRUST, _DTYPE, _FORMATTER, _TGI = (
-    f"option.{name}" for name in ("trust_remote_code", "dtype", "output_formatter", "tgi_compat")
+_TRUST, _FORMATTER, _TGI = (
+    f"option.{name}" for name in ("trust_remote_code", "output_formatter", "tgi_compat")
 )
 _PROCESSORS = "option.logits_processors"
 _TENSOR = "option.tensor_parallel_degree"
@@ -37,12 +40,6 @@ _SLOTS = ("option.max_rolling_batch_size", "option.max_num_sequences", "option.m
 _CHUNK = ("option.max_rolling_batch_prefill_tokens", "option.max_num_batched_tokens")
 _CONTEXT = ("option.max_model_len", "option.n_positions", "option.max_tokens")
 _INPUT, _OUTPUT = "option.max_input_len", "option.max_output_len"
-_DTYPES = {
-    **dict.fromkeys(("auto",), "auto"),
-    **dict.fromkeys(("fp32", "float32", "float"), "fp32"),
-    **dict.fromkeys(("fp16", "float16", "half"), "fp16"),
-    **dict.fromkeys(("bf16", "bfloat16"), "bf16"),
-}
 _WAY_OUT = "Write option.rolling_batch=auto, or load the model in a model.py."
 
 
@@ -71,19 +68,37 @@ def choose(settings: DjlSettings, folder: DjlModelFolder, defaults: Defaults) ->
     """Return the engine, the file of weights and the engine's settings; None, and errors in `settings`, where there is
     none. Raises OSError.
     """
-    _judge_batching(settings)
+    _judge_runtime(settings)
     _judge_devices(settings, defaults.gpus)
     root = _root(settings, folder)
     if root is None:
         return None
     trusts = settings.switch(_TRUST)  # or HF_TRUST_REMOTE_CODE: see `dialects.djl.layers`
-    made = read_checkpoint(root.value, trusts.value, f"write {_TRUST}=true", _gguf(folder, root.value))
+    asked = task_asked(settings)
+    tasks = TaskChoice("Set option.task", asked.value)
+    gguf = _gguf(folder, root.value)
+    made = read_checkpoint(root.value, trusts.value, f"write {_TRUST}=true", gguf, tasks)
     settings.findings += made.findings
+    is_static = made.task is not ModelTask.GENERATION or (bool(made.entry) and _is_static(settings, made))
+    if is_static:
+        judge_static(settings, made)
+    else:
+        _judge_batching(settings)
     entry = Placed(made.entry, Origin(str(root.value / made.entry), ""))
     rule = Placed("", Origin("a language model has no handler", ""))
     plain = Placed(False, rule.origin)
-    engine = Placed(LANGUAGE_MODEL, _why(settings))
-    return Choice(engine, entry, rule, plain, root, _parameters(settings), made)
+    engine = Placed(TASK_MODEL if is_static else LANGUAGE_MODEL, _why(settings))
+    parameters = static_parameters(settings, made, asked) if is_static else _parameters(settings)
+    return Choice(engine, entry, rule, plain, root, parameters, made)
+
+
+def _is_static(settings: DjlSettings, made: CheckpointReading) -> bool:
+    """Is a causal language model to be batched statically: by its own word, or by a batch's size without one?"""
+    word = settings.text([_BATCH]).value.lower()
+    if made.entry.lower().endswith(GGUF) or settings.switch(_ASYNC).value:
+        return False
+    sizes = (settings.number([key], 1).value for key in ("batch_size", "max_dynamic_batch_size"))
+    return word == "disable" or (not word and any(size > 1 for size in sizes))
 
 
 def _why(settings: DjlSettings) -> Origin:
@@ -94,19 +109,26 @@ def _why(settings: DjlSettings) -> Origin:
     return Origin(f"the file {CONFIG}", "")
 
 
-def _judge_batching(settings: DjlSettings) -> None:
+def _judge_runtime(settings: DjlSettings) -> None:
     batch, entry = settings.text([_BATCH]), settings.text([_ENTRY])
-    word, runtime = batch.value.lower(), _UNSERVED.get(entry.value, "")
-    if runtime or word == "trtllm":
+    runtime = _UNSERVED.get(entry.value, "")
+    if runtime or batch.value.lower() == "trtllm":
         key, text = (_ENTRY, entry.value) if runtime else (_BATCH, batch.value)
         found = f"{key}={text}: {runtime or 'TensorRT-LLM'} is not supported in this version"
         settings.fault(key, found, "auto, scheduler, vllm, lmi-dist or deepspeed", _WAY_OUT)
-    elif word == "disable" and settings.switch(_ASYNC).value:
+
+
+def _judge_batching(settings: DjlSettings) -> None:
+    batch = settings.text([_BATCH])
+    word = batch.value.lower()
+    if word == "trtllm" or settings.text([_ENTRY]).value in _UNSERVED:
+        return
+    if word == "disable" and settings.switch(_ASYNC).value:
         settings.notice(
             _BATCH, f"{_BATCH}=disable with {_ASYNC}=true: requests run together as they come, as with auto"
         )
     elif word == "disable":
-        found = f"{_BATCH}=disable: static batching is not supported in this version"
+        found = f"{_BATCH}=disable: static batching of a .gguf file is not supported in this version"
         settings.fault(_BATCH, found, "auto, or no such line", _WAY_OUT)
     elif not word:
         settings.notice(
@@ -178,12 +200,8 @@ def _parameters(settings: DjlSettings) -> Mapping[str, Placed[str]]:
     ):
         if setting is not None:
             found[name] = setting
-    dtype = settings.text([_DTYPE])
-    if dtype.value:
-        if dtype.value.lower() not in _DTYPES:
-            hint = "Write one of them; bf16 and fp16 take half the memory of fp32."
-            settings.fault(_DTYPE, f"{_DTYPE}={dtype.value[:80]}", "auto, fp32, fp16 or bf16", hint)
-        found["dtype"] = Placed(_DTYPES.get(dtype.value.lower(), "auto"), dtype.origin)
+    if (dtype := dtype_of(settings)) is not None:
+        found["dtype"] = dtype
     for key, name in ((_TRUST, "trust_remote_code"), (_TGI, "tgi_compat")):
         if settings.text([key]).value:
             switch = settings.switch(key)

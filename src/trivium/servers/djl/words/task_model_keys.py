@@ -1,0 +1,29 @@
+"""Keys of serving.properties for models of texts in static batches: those of language models, but for these rows.
+
+Source: spec sheet `djl`, sections 11.1 and 11.2, and LMI's handler `huggingface`.
+"""
+
+from trivium.servers.djl.words.keys import reported, used
+from trivium.servers.djl.words.language_model_keys import LANGUAGE_MODEL
+
+_ROLLING = "requests are batched statically, by batch_size"
+
+TASK_MODEL = {
+    **LANGUAGE_MODEL,
+    **used("option.task", "task", "batch_size", "max_dynamic_batch_size", "option.enable_streaming"),
+    **used("max_batch_delay", "option.max_batch_delay"),
+    **reported(
+        _ROLLING,
+        *("option.max_rolling_batch_size", "option.max_num_sequences", "option.max_num_seqs"),
+        *("option.max_rolling_batch_prefill_tokens", "option.max_num_batched_tokens", "option.waiting_steps"),
+    ),
+    **reported(
+        "a text has as many tokens as the model knows",
+        *("option.max_model_len", "option.n_positions", "option.max_tokens", "option.max_input_len"),
+        "option.max_output_len",
+    ),
+    **reported("a static batch has one form of answer", "option.output_formatter"),
+    **reported("a static batch has one form of answer", "option.tgi_compat", harmless=("", "false")),
+    **reported("each request says it, by normalize", "option.normalize", harmless=("", "true")),
+}
+"""Keys of folders whose model of texts is served without a handler."""
