@@ -216,7 +216,7 @@ def test_answers_in_contexts(folders):
     with Tasks(folders("questions")) as tasks:
         found = both_ways(tasks, pairs)
         assert near(tasks.together(pairs[0])[0], found[0]), "without inputs around them, too"
-        assert [one["answer"] for one in tasks.ask(pairs[0], top_k=3)][0] == found[0]["answer"]
+        assert tasks.ask(pairs[0], top_k=3)[0]["answer"] == found[0]["answer"]
     assert near(found, [answer_of(folders("questions"), **one) for one in pairs])
 
 
@@ -295,9 +295,9 @@ def test_a_language_is_asked_of_a_tokenizer_that_knows_some(folders):
 
 def test_a_text_that_is_too_long_is_cut_where_that_is_asked(folders):
     with Tasks(folders("classes")) as tasks:
-        with pytest.raises(ServeError, match="takes 128.*truncation"):
-            tasks.ask("the " * 500)
-        assert tasks.ask("the " * 500, truncation=True) == tasks.ask("the " * 126)
+        with pytest.raises(ServeError, match=r"takes 128.*truncation"):
+            tasks.ask("a " * 500)
+        assert tasks.ask("a " * 500, truncation=True) == tasks.ask("a " * 126)
 
 
 def test_a_mask_that_is_missing_is_named(folders):

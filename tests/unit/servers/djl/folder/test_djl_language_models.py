@@ -154,7 +154,7 @@ def test_a_model_id_that_is_no_folder(tmp_path: Path, key: str, value: str, word
         ("option.rolling_batch=deepspeed", "is served by the engine hf", True),
         ("option.rolling_batch=", "DJL batches statically", True),
         ("option.rolling_batch=trtllm", "TensorRT-LLM is not supported", False),
-        ("option.rolling_batch=disable", "static batching is not supported", False),
+        ("option.rolling_batch=disable", "", True),
         ("option.rolling_batch=vlm", "Did you mean vllm?", False),
         ("option.entryPoint=djl_python.tensorrt_llm", "TensorRT-LLM is not supported", False),
         ("option.entryPoint=djl_python.transformers_neuronx", "NeuronX is not supported", False),
