@@ -105,6 +105,14 @@ def test_the_settings_that_config_has_for_a_task(tmp_path):
         assert both_ways(tasks, TEXTS) == expected
 
 
+def test_a_request_goes_before_the_settings_of_config(tmp_path):
+    own = {"summarization": {"min_length": 30, "max_length": 200, "num_beams": 2}}
+    folder = write_task(tmp_path / "t5", "t5", task_specific_params=own)
+    expected = [[{"summary_text": one[0]}] for one in seq2seq(folder, TEXTS, 5)]
+    with Tasks(folder, task="summarization") as tasks:
+        assert both_ways(tasks, TEXTS, max_new_tokens=5, num_beams=1) == expected
+
+
 @pytest.mark.parametrize(
     "more", [{}, {"num_beams": 3}, {"repetition_penalty": 1.3}, {"no_repeat_ngram_size": 2}]
 )
@@ -123,6 +131,15 @@ def test_texts_that_go_on(folders, more):
         new = tasks.ask(TEXTS[0], max_new_tokens=7, return_full_text=False, **more)[0]["generated_text"]
     assert new
     assert expected[0][0]["generated_text"].endswith(new)
+
+
+def test_a_text_and_what_it_goes_on_with_are_within_the_context(folders):
+    long = "a " * 120
+    with Tasks(folders("gpt2")) as tasks:
+        with pytest.raises(ServeError, match="knows 128 for both together"):
+            tasks.ask(long, max_new_tokens=20)
+        whole = tasks.together({"inputs": long}, {"inputs": "a name"})
+        assert whole == [tasks.ask(long), tasks.ask("a name")]
 
 
 def test_draws_repeat_with_a_seed(folders):
@@ -271,6 +288,7 @@ WRONG = (
     ({"inputs": "a", "parameters": {"num_return_sequences": 2}}, "num_beams is 1"),
     ({"inputs": "a " * 5000}, "the model takes 4096"),
     ({"inputs": "a", "parameters": {"max_new_tokens": 5000}}, "the model knows 4096"),
+    ({"inputs": "a", "parameters": {"max_new_tokens": 2, "min_length": 9}}, "has 2 tokens at most"),
 )
 
 

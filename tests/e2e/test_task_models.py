@@ -1,4 +1,4 @@
-"""Models of texts in the real server: bare folders and DJL's, by its routes and by the v2 protocol, whole and streamed."""
+"""Models of texts in the real server: bare folders and DJL's, by its routes and by v2, whole and streamed."""
 
 import json
 from collections.abc import Iterator

@@ -23,6 +23,9 @@ class ModelTask(Enum):
     ZERO_SHOT = "zero-shot-classification"
 
 
+WRITTEN = frozenset({ModelTask.TEXT2TEXT, ModelTask.SUMMARY, ModelTask.TRANSLATION, ModelTask.GENERATION})
+"""Tasks whose answer is written token by token."""
+
 NAMES = tuple(task.value for task in ModelTask)
 
 _OTHER_NAMES: Mapping[str, ModelTask] = {

@@ -217,7 +217,7 @@ def _task_spec(
         batching=Batching(False, TASK_ROWS, True),
         groups=(_group(name, defaults),),
         limits=Limits(queue_items=defaults.queue_items, run_deadline=defaults.run_deadline),
-        streams=asked.get("enable_streaming", "false") != "false",
+        streams=asked.get("enable_streaming", "false").lower() != "false",
         parameters={_TASK: made.task.value, **asked},
         details=made.details,
         origin=origin,

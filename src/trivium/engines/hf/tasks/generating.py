@@ -15,6 +15,7 @@ from trivium.codecs.request_fields import field_error
 from trivium.engines.hf.tasks.heads import Parameters, PreparedInput
 from trivium.engines.hf.tasks.task_model import ROWS, TaskModel, plain
 from trivium.engines.hf.tasks.task_requests import PARAMETERS, Text
+from trivium.types.errors import said_by
 from trivium.types.model_tasks import ModelTask
 
 Send = Callable[[list[str]], bool]
@@ -41,6 +42,7 @@ class GenerationHead:
         self._loaded = loaded
         self._continues = loaded.task is ModelTask.GENERATION
         self._own = _own_settings(loaded)
+        self._language = getattr(loaded.tokenizer, "src_lang", None)
         self._prefix = str(self._own.pop("prefix", "") or "") if not self._continues else ""
 
     def prepare(self, text: Text, parameters: Parameters) -> PreparedInput:
@@ -84,8 +86,8 @@ class GenerationHead:
                 )
             if tokenizer.convert_tokens_to_ids(language) in (None, tokenizer.unk_token_id):
                 raise field_error(f"parameters.{name}", f"The model knows no language {language[:40]!r}.")
-        if source is not None:
-            tokenizer.src_lang = source
+        if self._language is not None:
+            tokenizer.src_lang = source or self._language
 
     def _settings(self, parameters: Parameters, length: int) -> dict[str, Any]:
         """Return what `generate` is called with for a text of so many tokens."""
@@ -98,7 +100,7 @@ class GenerationHead:
         if parameters.get("tgt_lang") is not None:
             token = self._loaded.tokenizer.convert_tokens_to_ids(parameters["tgt_lang"])
             settings["forced_bos_token_id"] = token
-        return self._within(settings, said, length)
+        return _feasible(self._within(settings, said, length), said, length if self._continues else 0)
 
     def _within(self, settings: dict[str, Any], said: Parameters, length: int) -> dict[str, Any]:
         """Keep an answer within the tokens that the model knows."""
@@ -157,9 +159,27 @@ class GenerationHead:
             torch.manual_seed(parameters["seed"])
         inputs = loaded.padded([one.rows[0] for one in prepared])
         named = {name: inputs[name] for name in ("input_ids", "attention_mask") if name in inputs}
-        made = loaded.model.generate(**named, **prepared[0].beside, **_pad(loaded), **more)
+        try:
+            made = loaded.model.generate(**named, **prepared[0].beside, **_pad(loaded), **more)
+        except ValueError as error:  # how `generate` refuses what does not go together
+            raise field_error(
+                "parameters", f"The parameters cannot be served: {said_by(error)[:500]}"
+            ) from error
         assert isinstance(made, torch.Tensor), "no scores are asked for"
         return made
+
+
+def _feasible(settings: dict[str, Any], said: Parameters, taken: int) -> dict[str, Any]:
+    """Drop a least length of the model's own that the greatest one does not allow. INVALID where both were said."""
+    most = settings.get("max_new_tokens") or settings["max_length"] - taken
+    for name, least in (("min_new_tokens", 0), ("min_length", taken)):
+        if (settings.get(name) or 0) - least <= most:
+            continue
+        if name in said:
+            words = f"The field 'parameters.{name}' is {said[name]}, and an answer has {most} tokens at most"
+            raise field_error(f"parameters.{name}", f"{words}. Lower it, or raise max_new_tokens.")
+        settings = {key: value for key, value in settings.items() if key != name}
+    return settings
 
 
 def _pad(loaded: TaskModel) -> dict[str, int]:

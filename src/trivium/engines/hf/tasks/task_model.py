@@ -17,7 +17,7 @@ from trivium.engines.hf.folder_code import FolderCode
 from trivium.engines.hf.tasks.task_options import TaskOptions
 from trivium.engines.hf.tasks.task_requests import Question, Text
 from trivium.types.errors import Code, ServeError, named
-from trivium.types.model_tasks import ModelTask
+from trivium.types.model_tasks import WRITTEN, ModelTask
 from trivium.types.spec import ModelSpec
 
 _AUTO: Mapping[ModelTask, str] = {
@@ -151,6 +151,8 @@ def _pad(tokenizer: Any, model: Any, task: ModelTask) -> bool:
 
 def _most(tokenizer: Any, config: Any, options: TaskOptions) -> int:
     """Return the tokens that a text may have: by the model's positions and by the tokenizer's word."""
+    if hasattr(config, "relative_attention_num_buckets") and not hasattr(config, _POSITIONS[0]):
+        return options.max_input_tokens  # its positions are relative, and what files say of them is no bound
     known = next((value for name in _POSITIONS if type(value := getattr(config, name, None)) is int), None)
     if known is not None and any(kind in config.model_type for kind in _SHIFTED):
         known -= (config.pad_token_id or 0) + 1
@@ -167,7 +169,7 @@ def _judge(spec: ModelSpec, made: TaskModel) -> None:
         raise unfit(spec, "its tokenizer has no tokenizer.json, which tells where an answer's tokens are.")
     try:
         with torch.inference_mode():
-            if made.model.config.is_encoder_decoder and made.task in GENERATING:
+            if made.model.config.is_encoder_decoder and made.task in WRITTEN:
                 made.model.generate(**made.padded([made.row("1")]), max_new_tokens=1)
             else:
                 made.call([made.row("1", truncates=True)])
@@ -175,10 +177,6 @@ def _judge(spec: ModelSpec, made: TaskModel) -> None:
         raise unfit(spec, error.message, error.code) from error
     except Exception as error:
         raise _unopened(spec, made.task, error) from error
-
-
-GENERATING = frozenset({ModelTask.TEXT2TEXT, ModelTask.SUMMARY, ModelTask.TRANSLATION, ModelTask.GENERATION})
-"""Tasks whose answer is written token by token."""
 
 
 def _unopened(spec: ModelSpec, task: ModelTask, error: Exception) -> ServeError:

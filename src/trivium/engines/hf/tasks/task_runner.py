@@ -19,7 +19,7 @@ from trivium.engines.hf.tasks.heads import (
     TextClassesHead,
     ZeroShotHead,
 )
-from trivium.engines.hf.tasks.task_model import GENERATING, TaskModel
+from trivium.engines.hf.tasks.task_model import TaskModel
 from trivium.engines.hf.tasks.task_requests import (
     TaskRequest,
     read_body,
@@ -29,7 +29,7 @@ from trivium.engines.hf.tasks.task_tensors import ANSWER, EMBEDDING, document_of
 from trivium.engines.hf.tasks.token_heads import QuestionsHead, TokenClassesHead
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError, frameless, named
-from trivium.types.model_tasks import ModelTask
+from trivium.types.model_tasks import WRITTEN, ModelTask
 from trivium.types.operations import Infer
 from trivium.types.payload import Payload, Raw, RawPart, Tensor, Tensors
 from trivium.types.running import Batch, Outcome, Ran
@@ -63,7 +63,7 @@ class TaskRunner:
         self._name = name
         self._loaded = loaded
         self._task = loaded.task
-        self._writes = GenerationHead(loaded) if loaded.task in GENERATING else None
+        self._writes = GenerationHead(loaded) if loaded.task in WRITTEN else None
         self._head = None if self._writes is not None else _HEADS[loaded.task](loaded)
         self.streams = streams and self._writes is not None
 

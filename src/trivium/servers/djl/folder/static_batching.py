@@ -7,12 +7,12 @@ from collections.abc import Mapping
 
 from trivium.formats.checkpoint.checkpoint import CheckpointReading
 from trivium.servers.djl.words.settings import DjlSettings, Placed
-from trivium.types.model_tasks import NAMES, ModelTask, task_named
+from trivium.types.model_tasks import NAMES, WRITTEN, ModelTask, task_named
 from trivium.types.spec import Origin
 
 _TASKS = ("option.task", "task")
 _BATCH, _TRUST, _DTYPE = "option.rolling_batch", "option.trust_remote_code", "option.dtype"
-_STREAMING = "option.enable_streaming"
+_STREAMING, _INPUT = "option.enable_streaming", "option.max_input_len"
 _STREAMS = {"": "false", "false": "false", "true": "true", "huggingface": "huggingface"}
 _OPEN = ("", "auto", "generate")
 _DTYPES = {
@@ -46,6 +46,11 @@ def judge_static(settings: DjlSettings, made: CheckpointReading) -> None:
     if streaming.value.lower() not in _STREAMS:
         found = f"{_STREAMING}={streaming.value[:80]}"
         settings.fault(_STREAMING, found, "false, true or huggingface", "Write one of them.")
+    elif _STREAMS[streaming.value.lower()] != "false" and made.task not in WRITTEN:
+        found = (
+            f"{_STREAMING}={streaming.value} has no effect: an answer to {made.task.value} is there at once"
+        )
+        settings.notice(_STREAMING, found)
     elif _STREAMS[streaming.value.lower()] != "false":
         size = settings.number(("batch_size", "max_dynamic_batch_size"), 1)
         if size.value > 1:
@@ -63,8 +68,11 @@ def static_parameters(
     told = made.origins.get("architecture", Origin(made.entry, "architectures"))
     task = Placed(made.task.value, told) if asked.value is None else settings.text(_TASKS)
     found: dict[str, Placed[str]] = {"task": task}
-    streaming = settings.text([_STREAMING])
-    found["enable_streaming"] = Placed(_STREAMS.get(streaming.value.lower(), "false"), streaming.origin)
+    if made.task in WRITTEN:
+        streaming = settings.text([_STREAMING])
+        found["enable_streaming"] = Placed(_STREAMS.get(streaming.value.lower(), "false"), streaming.origin)
+    if (most := settings.number([_INPUT], 0)).value > 1:
+        found["max_input_tokens"] = Placed(str(most.value), most.origin)
     if settings.text([_TRUST]).value:
         switch = settings.switch(_TRUST)
         found["trust_remote_code"] = Placed(str(switch.value).lower(), switch.origin)

@@ -22,8 +22,8 @@ _TOOLS = (
 )
 _GPUS = "A model on several machines is vLLM's: give it one, or let a model.py run it."
 _STATIC = (
-    "A rolling batch has no such size: write option.max_rolling_batch_size in its place, or option.rolling_batch=disable "
-    "for static batches."
+    "A rolling batch has no such size: write option.max_rolling_batch_size in its place, or "
+    "option.rolling_batch=disable for static batches."
 )
 
 LANGUAGE_MODEL = {

@@ -11,7 +11,7 @@ _ROLLING = "requests are batched statically, by batch_size"
 TASK_MODEL = {
     **LANGUAGE_MODEL,
     **used("option.task", "task", "batch_size", "max_dynamic_batch_size", "option.enable_streaming"),
-    **used("max_batch_delay", "option.max_batch_delay"),
+    **used("max_batch_delay", "option.max_batch_delay", "option.max_input_len"),
     **reported(
         _ROLLING,
         *("option.max_rolling_batch_size", "option.max_num_sequences", "option.max_num_seqs"),
@@ -19,7 +19,7 @@ TASK_MODEL = {
     ),
     **reported(
         "a text has as many tokens as the model knows",
-        *("option.max_model_len", "option.n_positions", "option.max_tokens", "option.max_input_len"),
+        *("option.max_model_len", "option.n_positions", "option.max_tokens"),
         "option.max_output_len",
     ),
     **reported("a static batch has one form of answer", "option.output_formatter"),

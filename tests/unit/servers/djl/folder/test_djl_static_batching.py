@@ -107,12 +107,22 @@ def test_what_is_refused(tmp_path: Path, settings: tuple[str, ...], words: str) 
         ("option.rolling_batch=lmi-dist", "batched statically"),
         ("option.max_rolling_batch_size=4", "batched statically"),
         ("option.output_formatter=jsonlines", "one form of answer"),
+        ("option.max_model_len=64", "as many tokens as the model knows"),
     ],
 )
 def test_what_has_no_effect_is_told(tmp_path: Path, setting: str, words: str) -> None:
     spec, said = read(tmp_path, T5, setting)
     assert spec is not None
     assert any(words in str(one) for one in said), said
+
+
+def test_streaming_is_of_tasks_that_write(tmp_path: Path) -> None:
+    config = {"architectures": ["BertForMaskedLM"]}
+    spec, said = read(tmp_path, config, "option.enable_streaming=true", "option.max_input_len=64")
+    assert spec is not None
+    assert not spec.streams
+    assert spec.parameters == {"task": "fill-mask", "max_input_tokens": "64"}
+    assert "an answer to fill-mask is there at once" in str(said[0])
 
 
 def test_a_class_that_looks_at_pictures_is_refused(tmp_path: Path) -> None:
