@@ -323,6 +323,29 @@ def test_a_mask_that_is_missing_is_named(folders):
         tasks.ask("the statement")
 
 
+def test_an_answer_is_bounded(folders, monkeypatch):
+    with Tasks(folders("masks")) as tasks, pytest.raises(ServeError, match="at most 2000 are answered"):
+        tasks.ask("[MASK] " * 50, top_k=100)
+    monkeypatch.setattr("trivium.engines.hf.tasks.task_runner.MOST_FEATURES", 1000)
+    with Tasks(folders("features")) as tasks, pytest.raises(ServeError, match="at most 1000 are answered"):
+        tasks.ask(["a " * 20] * 2)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "most", "expected"),
+    [
+        ([], 4, []),
+        ([1, 2, 3], 2, [[0, 1], [2]]),
+        ([4096, 1, 4096, 5000], 32, [[0], [1], [2], [3]]),
+        ([2000, 2048, 10, 10], 32, [[0, 1], [2, 3]]),
+    ],
+)
+def test_which_rows_share_a_call(lengths, most, expected):
+    from trivium.engines.hf.tasks.task_model import shared
+
+    assert [list(one) for one in shared(lengths, most)] == expected
+
+
 def test_labels_have_to_be_sent(folders):
     with (
         Tasks(folders("entails"), task="zero-shot-classification") as tasks,

@@ -13,7 +13,7 @@ from transformers.generation.streamers import BaseStreamer
 
 from trivium.codecs.request_fields import field_error
 from trivium.engines.hf.tasks.heads import Parameters, PreparedInput
-from trivium.engines.hf.tasks.task_model import ROWS, TaskModel, plain
+from trivium.engines.hf.tasks.task_model import ROWS, TaskModel, plain, shared
 from trivium.engines.hf.tasks.task_requests import PARAMETERS, Text
 from trivium.types.errors import said_by
 from trivium.types.model_tasks import ModelTask
@@ -131,9 +131,10 @@ class GenerationHead:
             key = alone, length, one.beside.get("max_new_tokens")
             groups.setdefault(key, []).append(number)
         beams = max(parameters.get("num_beams", 1), parameters.get("num_return_sequences", 1))
-        step = max(ROWS // beams, 1)
         for group in groups.values():
-            yield from (group[i : i + step] for i in range(0, len(group), step))
+            lengths = [len(prepared[number].rows[0]["input_ids"]) for number in group]
+            for some in shared(lengths, max(ROWS // beams, 1)):
+                yield [group[number] for number in some]
 
     def _generated(self, prepared: Sequence[PreparedInput], parameters: Parameters) -> list[Any]:
         made = self._call(prepared, parameters)

@@ -16,6 +16,9 @@ from trivium.codecs.request_fields import field_error
 from trivium.engines.hf.tasks.task_model import Row, TaskModel, plain
 from trivium.engines.hf.tasks.task_requests import Text
 
+_MOST_FILLED = 2000
+"""Texts with a mask filled in that one text is answered by."""
+
 Outputs = Mapping[str, torch.Tensor]
 Parameters = Mapping[str, Any]
 Floats = np.ndarray[Any, np.dtype[np.floating[Any]]]
@@ -141,6 +144,12 @@ class FillMaskHead:
             mask = self._loaded.tokenizer.mask_token
             words = f"A text of 'inputs' has no {mask}, which stands for the word to find. Write it into the text."
             raise field_error("inputs", words)
+        count = parameters.get("top_k", 5) * len(places)
+        if count > _MOST_FILLED:
+            words = f"{len(places)} masks with {parameters.get('top_k', 5)} words each are {count}"
+            raise field_error(
+                "parameters.top_k", f"{words}; at most {_MOST_FILLED} are answered. Lower top_k."
+            )
         return PreparedInput([row], text, (places, self._targets(parameters.get("targets", ()))))
 
     def _targets(self, words: Sequence[str]) -> list[int]:

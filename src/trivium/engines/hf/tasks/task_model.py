@@ -3,7 +3,7 @@
 Nothing is fetched, no pickle is read, and code of the folder runs only where that is allowed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,9 @@ ROWS = 32
 """Rows of one call of the model, whoever asked for them."""
 
 _GENERATES_LEFT = (ModelTask.GENERATION,)
+
+TOKENS = 4096
+"""Tokens of one call of several rows: what is computed for each of them is as large as a vocabulary."""
 
 Row = Mapping[str, Any]
 """One text as tokens: what the tokenizer makes of it, without padding."""
@@ -89,16 +92,25 @@ class TaskModel:
         made = self.tokenizer.pad(plain, padding=True, return_tensors="pt")
         return {name: made[name].to(self.device) for name in names}
 
-    def call(self, rows: Sequence[Row]) -> list[Mapping[str, torch.Tensor]]:
-        """Return what the model computes for each row, without what stands for padding."""
-        found: list[Mapping[str, torch.Tensor]] = []
-        step = ROWS if self.is_paddable else 1
-        for i in range(0, len(rows), step):
-            some = rows[i : i + step]
-            outputs = self.model(**self.padded(some))
+    def call(self, rows: Sequence[Row]) -> Iterator[Mapping[str, torch.Tensor]]:
+        """Yield what the model computes for each row; nothing of a call is kept behind its last row."""
+        for some in shared([len(row["input_ids"]) for row in rows], ROWS if self.is_paddable else 1):
+            outputs = self.model(**self.padded([rows[number] for number in some]))
             tensors = {name: value.float().cpu() for name, value in outputs.items() if torch.is_tensor(value)}
-            found += [{name: value[j] for name, value in tensors.items()} for j in range(len(some))]
-        return found
+            yield from ({name: value[j] for name, value in tensors.items()} for j in range(len(some)))
+
+
+def shared(lengths: Sequence[int], most: int) -> Iterator[range]:
+    """Yield which neighbours share a call: so many rows at most, and so many tokens with what fills them up."""
+    begin, longest = 0, 0
+    for number, length in enumerate(lengths):
+        longest = max(longest, length)
+        count = number - begin + 1
+        if count > most or (count > 1 and count * longest > TOKENS):
+            yield range(begin, number)
+            begin, longest = number, length
+    if begin < len(lengths):
+        yield range(begin, len(lengths))
 
 
 def load(spec: ModelSpec, options: TaskOptions, task: ModelTask, device: torch.device) -> TaskModel:
@@ -172,7 +184,7 @@ def _judge(spec: ModelSpec, made: TaskModel) -> None:
             if made.model.config.is_encoder_decoder and made.task in WRITTEN:
                 made.model.generate(**made.padded([made.row("1")]), max_new_tokens=1)
             else:
-                made.call([made.row("1", truncates=True)])
+                next(made.call([made.row("1", truncates=True)]))
     except ServeError as error:
         raise unfit(spec, error.message, error.code) from error
     except Exception as error:

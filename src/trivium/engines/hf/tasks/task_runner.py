@@ -45,6 +45,9 @@ _HEADS: dict[ModelTask, Callable[[TaskModel], TaskHead]] = {
     ModelTask.QUESTIONS: QuestionsHead,
     ModelTask.ZERO_SHOT: ZeroShotHead,
 }
+MOST_FEATURES = 2**21
+"""Numbers of an answer that has a vector for each token."""
+
 _JSON, _LINES = "application/json", "application/jsonlines"
 
 
@@ -123,7 +126,18 @@ class TaskRunner:
             except Exception as error:  # a tokenizer's own
                 words = f"The tokenizer of model '{self._name}' cannot read a text of 'inputs': {named(error)[:200]}"
                 raise field_error("inputs", words) from error
+        self._judge_size(inputs)
         return _Asked(place, request, inputs)
+
+    def _judge_size(self, inputs: Sequence[PreparedInput]) -> None:
+        """Refuse a request whose answer would be larger than is written in one piece."""
+        if self._task is not ModelTask.FEATURES:
+            return
+        tokens = sum(len(row["input_ids"]) for one in inputs for row in one.rows)
+        width = int(getattr(self._loaded.model.config, "hidden_size", 0))
+        if tokens * width > MOST_FEATURES:
+            words = f"The texts have {tokens} tokens with {width} numbers each; at most {MOST_FEATURES} are answered."
+            raise field_error("inputs", f"{words} Send fewer texts, or ask a model for text-embedding.")
 
     def _read(self, operation: Infer) -> TaskRequest:
         payload = operation.payload
@@ -161,7 +175,7 @@ class TaskRunner:
         else:
             head, outputs = (
                 self._head_of(),
-                iter(self._loaded.call([row for one in every for row in one.rows])),
+                (self._loaded.call([row for one in every for row in one.rows])),
             )
             made = iter([head.finish(one, [next(outputs) for _ in one.rows], parameters) for one in every])
         return [[next(made) for _ in asked.inputs] for asked in group]

@@ -67,7 +67,7 @@ LANGUAGE_MODEL = {
         "option.chat_template",
     ),
     **refused(
-        "Text is generated, and nothing else: for embeddings or classes take another model, with a translator.",
+        "The class in config.json is one that generates text: take a model that was trained for the task.",
         *("option.task", "task", "application"),
         harmless=("", "auto", "generate", "text-generation", "text_generation"),
     ),
