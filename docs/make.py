@@ -14,6 +14,7 @@ from trivium.catalogue import CATALOGUE
 from trivium.codecs import grpc_status
 from trivium.codecs.error_table import HTTP_STATUS
 from trivium.codecs.payload_table import READERS, WRITERS
+from trivium.engines.hf.tasks.task_requests import PARAMETERS as TASK_PARAMETERS
 from trivium.profiles import HTTP
 from trivium.servers.djl.command.keys import CONFIG as DJL_CONFIG
 from trivium.servers.djl.words.engines import ENGINES as DJL_ENGINES
@@ -132,6 +133,17 @@ def language_model_runtimes() -> str:
 
 def _upstream(runtime: LmiRuntime) -> str:
     return f"removed in {runtime.removed}: write `option.rolling_batch=auto`" if runtime.removed else "there"
+
+
+def task_parameters() -> str:
+    """What a request to a model of texts may say, by its task."""
+    grouped: dict[tuple[str, ...], list[str]] = {}
+    for task, rows in TASK_PARAMETERS.items():
+        grouped.setdefault(tuple(rows), []).append(f"`{task.value}`")
+    lines = ["| task | parameters |", "|---|---|"]
+    for names, tasks in grouped.items():
+        lines.append(f"| {', '.join(tasks)} | {', '.join(f'`{name}`' for name in names)} |")
+    return "\n".join(lines)
 
 
 def statuses() -> str:
@@ -354,6 +366,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "djl config keys": lambda: settings("key", DJL_CONFIG.rows.values()),
     "language model runtimes": language_model_runtimes,
     "language model options": language_model_options,
+    "task parameters": task_parameters,
     "torchserve properties": lambda: settings("property", TORCHSERVE_CONFIG.rows.values()),
     "djl_python names": djl_python_names,
     "TorchServe differences": torchserve_differences,

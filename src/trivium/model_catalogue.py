@@ -91,6 +91,7 @@ _ENGINES: dict[str, Callable[[], Engine]] = {
     "onnx": lazily("trivium.engines.onnx.engine:ENGINE"),
     "torch": lazily("trivium.engines.torch.engine:ENGINE"),
     "hf": lazily("trivium.engines.hf.engine:ENGINE"),
+    "hf-tasks": lazily("trivium.engines.hf.tasks.engine:ENGINE"),
     "identity": lazily("trivium.engines.identity:ENGINE"),
     "python-djl": _djl_python,
     "python-torchserve": _torchserve_python,

@@ -25,7 +25,11 @@ LONGEST_DATA = 256
 """Elements of an example request; a model that takes more gets none with data of its own."""
 
 _BEGINNING = "The capital of France is"
-_GENERATES = frozenset({"hf"})
+_GENERATES, _TASK_ENGINE = frozenset({"hf"}), "hf-tasks"
+_TASK_INPUTS = {
+    "fill-mask": "Paris is the [MASK] of France.",
+    "question-answering": {"question": "Where is it?", "context": "It is in Paris."},
+}
 _AT_PREDICTIONS = frozenset({"djl", "torchserve"})
 _FILE, _OWN_FILE = " -T FILE", ", with your own for FILE"
 _JSON, _ACCEPT = " -H 'Content-Type: application/json'", " -H 'Accept: application/json'"
@@ -62,6 +66,8 @@ def example_request(spec: ModelSpec, url: str, record: ServerRecord) -> str:
         if spoken is None or "openai" in spoken:
             return _chat(spec, url)
         return _generate(f"{url}/v2/models/{name}/generate") if has_v2 else ""
+    if spec.engine == _TASK_ENGINE and has_predictions:
+        return _posted(f"{url}/predictions/{name}", _task_request(spec.parameters.get("task", "")))
     if spec.translator is not None and has_predictions:
         return _translated(spec.translator, f"{url}/predictions/{name}")
     if has_predictions and (record.original in _AT_PREDICTIONS or not spec.inputs):
@@ -90,6 +96,14 @@ def _has_template(folder: Path, entry: str) -> bool:
     except (OSError, ValueError, RecursionError):
         return False
     return isinstance(told, dict) and "chat_template" in told
+
+
+def _task_request(task: str) -> dict[str, object]:
+    """Make a request to a model of texts."""
+    asked: dict[str, object] = {"inputs": _TASK_INPUTS.get(task, f"{_BEGINNING} Paris.")}
+    if task == "zero-shot-classification":
+        asked["parameters"] = {"candidate_labels": ["a city", "a song"]}
+    return asked
 
 
 def _generate(route: str) -> str:

@@ -18,6 +18,7 @@ from trivium.types.running import (
     Batch,
     Event,
     ItemId,
+    Outcome,
     Placement,
     Prepared,
     Ran,
@@ -159,6 +160,18 @@ class SupportsInterrupt(Protocol):
 
     def interrupt(self) -> None:
         """Have the run in hand raise soon; no effect where there is none. Called from any thread; returns at once."""
+
+
+@runtime_checkable
+class StreamsAnswers(Protocol):
+    """Extends a runner whose answers may leave in parts while they are computed. `streams`: do they, for this model?"""
+
+    streams: bool
+
+    def stream(self, infer: Infer, send: Callable[[Payload], bool]) -> Outcome:
+        """Compute one item and `send` its parts, which waits for room and is false once nobody waits for more. Returns
+        the outcome of one that was not answered in parts, or that failed; None behind the last part.
+        """
 
 
 class Engine(Protocol):

@@ -42,7 +42,7 @@ class PayloadAdapter:
         self._spec = spec
         self.answers = answers
         self._takes_raw = RAW in takes
-        self._is_translated = spec.translator is not None
+        self._takes_forms = spec.handler is not None
         self._takes_lists = PayloadKind.LISTED in takes
         self.generates = PayloadKind.GENERATE in takes
         self._names = frozenset(tensor.name for tensor in spec.inputs)
@@ -86,9 +86,9 @@ class PayloadAdapter:
             item.sink = self._reshapes.around(item.sink)
 
     def _admit_whole(self, item: Item, payload: Payload) -> None:
-        """Count a body that is not looked into as one row. A translator takes no form."""
+        """Count a body that is not looked into as one row. Only a handler takes a form."""
         if type(payload) is Raw:
-            if self._is_translated and payload.whole is not None:
+            if not self._takes_forms and payload.whole is not None:
                 item.operation = msgspec.structs.replace(item.operation, payload=payload.formless())
         elif not (type(payload) is Listed and self._takes_lists):
             refuse_kind(self._spec.name, payload)

@@ -17,9 +17,9 @@ from trivium.machine.quiet_libraries import quieted
 from trivium.types.datatype import BY_NAME
 from trivium.types.errors import ServeError
 from trivium.types.generation import Generated
-from trivium.types.interfaces import FindEngine, OpensRunner, OpensStepRunner
+from trivium.types.interfaces import FindEngine, OpensRunner, OpensStepRunner, StreamsAnswers
 from trivium.types.operations import Infer
-from trivium.types.payload import Raw, RawPart, RequestPayload, Tensors
+from trivium.types.payload import Payload, Raw, RawPart, RequestPayload, Tensors
 from trivium.types.running import Batch, ItemId, Outcome, Placement, WorkerCommand
 from trivium.types.spec import ModelSpec
 from trivium_worker.runtime.adapter import Adapter, Host, Setup, Step
@@ -76,12 +76,25 @@ class EngineAdapter(Adapter):
 
     def run(self, items: list[values.Item]) -> list[values.Outcome]:
         """An outcome per item."""
+        if isinstance(self._runner, StreamsAnswers) and self._runner.streams:
+            return [self._streamed(self._runner, item) for item in items]
         batch = Batch([], [], [])
         for item in items:
             batch.items.append(item.number)
             batch.operations.append(Infer(self._model, _payload(item.payload), id=item.request_id))
             batch.rows.append(item.rows)
         return [_outcome(outcome) for outcome in execute(self._runner, batch).outcomes]
+
+    def _streamed(self, runner: StreamsAnswers, item: values.Item) -> values.Outcome:
+        """Send the parts of one answer as they come."""
+
+        def send(part: Payload) -> bool:
+            if not item.is_cancelled:
+                item.send(_outcome(part))
+            return not item.is_cancelled
+
+        outcome = runner.stream(Infer(self._model, _payload(item.payload), id=item.request_id), send)
+        return values.END if outcome is None else _outcome(outcome)
 
     def close(self) -> None:
         """Free the model."""

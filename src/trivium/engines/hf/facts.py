@@ -50,10 +50,10 @@ def details(
     return {
         "architecture": (told.sizes.architecture, f"{source} (architectures)"),
         "vocabulary": (f"{told.sizes.vocabulary} tokens", source),
-        "slots": (str(demand.slots), _from(spec, "slots", "default")),
-        "kv_bytes": (f"{held.bytes}, which is {held.tokens} tokens", _from(spec, "kv_bytes", share)),
-        "context": (f"{told.context} tokens per slot", _from(spec, "max_context", f"default; {knows}")),
-        "dtype": (told.dtype, _from(spec, "dtype", "the checkpoint's, as the processor can compute it")),
+        "slots": (str(demand.slots), origin_of(spec, "slots", "default")),
+        "kv_bytes": (f"{held.bytes}, which is {held.tokens} tokens", origin_of(spec, "kv_bytes", share)),
+        "context": (f"{told.context} tokens per slot", origin_of(spec, "max_context", f"default; {knows}")),
+        "dtype": (told.dtype, origin_of(spec, "dtype", "the checkpoint's, as the processor can compute it")),
         "memory": (memory, "an estimate; what keys and values take grows with their tokens, up to kv_bytes"),
         "ends": _ends(told),
         "sampling": _sampling(spec, told),
@@ -72,14 +72,15 @@ def _ends(told: DescribedModel) -> tuple[str, str]:
 def _sampling(spec: ModelSpec, told: DescribedModel) -> tuple[str, str]:
     """Return how tokens are chosen where a request says nothing."""
     if told.chosen.generation_config == "none":
-        return "as each request says", _from(spec, "generation_config", "")
+        return "as each request says", origin_of(spec, "generation_config", "")
     own = ", ".join(f"{name} {value:g}" for name, value in told.texts.sampling.items())
     if not own:
         return "as each request says", f"{GENERATION} says nothing of it"
     return own, f"{GENERATION}, unless a request says; generation_config=none switches it off"
 
 
-def _from(spec: ModelSpec, parameter: str, default: str) -> str:
+def origin_of(spec: ModelSpec, parameter: str, default: str) -> str:
+    """Return where a parameter was said; the default where it was not, or is `auto`."""
     if spec.parameters.get(parameter, "auto").strip().lower() == "auto":
         return default
     return str(spec.origin.get(f"parameters[{parameter}]", "parameter"))

@@ -39,22 +39,22 @@ class Checkpoint:
     names: frozenset[str] = frozenset()
 
 
-def checkpoint(spec: ModelSpec, code: FolderCode) -> Checkpoint:
-    """Return what lies at a spec's entry. LOAD_FAILED for what is no whole model, UNSUPPORTED for one that needs code
-    of its own, or has pickled weights.
+def checkpoint(spec: ModelSpec, code: FolderCode, is_causal: bool = True) -> Checkpoint:
+    """Return what lies at a spec's entry: a causal language model, or a model of any class. LOAD_FAILED for what is no
+    whole model, UNSUPPORTED for one that needs code of its own, or has pickled weights.
     """
     path = spec.root / spec.entry
     if path.suffix.lower() == ".gguf":
         return _gguf(spec, path)
     folder = path.parent if path.name == CONFIG else path
     config = _json(spec, folder / CONFIG)
-    _judge_config(spec, config, code)
+    _judge_config(spec, config, code, is_causal)
     files = list(_weights(spec, folder))
     kinds: Counter[str] = Counter()
     names: set[str] = set()
     for file in files:
         kinds.update(_counts(spec, file, names))
-    if fault := name_fault(config, names):
+    if is_causal and (fault := name_fault(config, names)):
         raise unfit(spec, fault)
     stored = max(kinds, key=lambda kind: kinds[kind], default="")
     return Checkpoint(
@@ -89,9 +89,9 @@ def _gguf(spec: ModelSpec, path: Path) -> Checkpoint:
     return Checkpoint(path.parent, gguf=path.name)
 
 
-def _judge_config(spec: ModelSpec, config: Mapping[str, object], code: FolderCode) -> None:
+def _judge_config(spec: ModelSpec, config: Mapping[str, object], code: FolderCode, is_causal: bool) -> None:
     name = architecture(config)
-    if not name.endswith(_KINDS):
+    if is_causal and not name.endswith(_KINDS):
         raise unfit(
             spec,
             f"{CONFIG} names the architecture '{name or 'none'}'; expected a causal language model, "

@@ -6,7 +6,7 @@ settings but whether code of the folder is trusted.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from trivium.files import open_file
@@ -15,6 +15,7 @@ from trivium.formats.checkpoint.config import MAX_BYTES as MAX_CONFIG
 from trivium.formats.checkpoint.config import (
     MAX_TOKENIZER_CONFIG,
     HfConfig,
+    TaskChoice,
     read_config,
     read_tokenizer_code,
 )
@@ -22,16 +23,23 @@ from trivium.formats.checkpoint.documents import JsonFile, read_object
 from trivium.formats.checkpoint.weights import LENGTH, MAX_INDEX, header_fault, lacking, read_index
 from trivium.types.errors import ConfigError
 from trivium.types.findings import Finding, Severity
+from trivium.types.model_tasks import ModelTask
 from trivium.types.spec import Origin
 
-ENGINE = "hf"
+ENGINE, TASK_ENGINE = "hf", "hf-tasks"
+"""Engines of what is here: of causal language models in rolling batches, and of all tasks by whole calls."""
+
+_SENTENCES = "modules.json"
+"""Of a folder that sentence-transformers wrote: its vectors are those of whole texts."""
+
 _TOKENIZER_CONFIG = "tokenizer_config.json"
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointReading:
     """One model's weights: `entry` is the file in the folder that the engine opens. `details` are what the files say of
-    the model, each with its origin; `context` is 0 where they do not say how many tokens it was trained with.
+    the model, each with its origin; `context` is 0 where they do not say how many tokens it was trained with. `task` is
+    what it is for.
     """
 
     entry: str
@@ -39,21 +47,25 @@ class CheckpointReading:
     details: Mapping[str, str] = field(default_factory=dict)
     origins: Mapping[str, Origin] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
+    task: ModelTask = ModelTask.GENERATION
 
     def origin(self) -> dict[str, Origin]:
         """Return where each detail was found, by its field in a spec."""
         return {f"details[{name}]": place for name, place in self.origins.items()}
 
 
-def read_checkpoint(folder: Path, trusts_code: bool, trust: str, entry: str = "") -> CheckpointReading:
+def read_checkpoint(
+    folder: Path, trusts_code: bool, trust: str, entry: str = "", tasks: TaskChoice | None = None
+) -> CheckpointReading:
     """Read the weights of a folder; all that is wrong with them is in `findings`. `trust` says how a user has the
-    folder's own code run; `entry` is the GGUF file, where one is meant. Raises OSError.
+    folder's own code run; `entry` is the GGUF file, where one is meant; `tasks` are served, where not text generation
+    alone. Raises OSError.
     """
     if entry:
         return _gguf(folder / entry)
     files = frozenset(one.name for one in folder.iterdir() if not one.is_dir())
     if names.CONFIG in files:
-        return _folder(folder, files, trusts_code, trust)
+        return _folder(folder, files, trusts_code, trust, tasks)
     if names.ADAPTER in files:
         return CheckpointReading("", findings=(_adapter_fault(folder),))
     models = names.gguf_files(files)
@@ -110,8 +122,10 @@ def _gguf(path: Path) -> CheckpointReading:
     return _made(path.name, head.context, found, head.findings)
 
 
-def _folder(folder: Path, files: frozenset[str], trusts_code: bool, trust: str) -> CheckpointReading:
-    config = read_config(*_read(folder / names.CONFIG, MAX_CONFIG))
+def _folder(
+    folder: Path, files: frozenset[str], trusts_code: bool, trust: str, tasks: TaskChoice | None
+) -> CheckpointReading:
+    config = read_config(*_read(folder / names.CONFIG, MAX_CONFIG), tasks)
     findings = [*config.findings]
     if not config.file.findings:
         findings += _code_faults(folder, files, config, trusts_code, trust)
@@ -129,7 +143,12 @@ def _folder(folder: Path, files: frozenset[str], trusts_code: bool, trust: str) 
         "trained_context": (config.context, found_at(config.context_key)),
         "stored_dtype": (config.dtype, found_at(config.dtype_key)),
     }
-    return _made(names.CONFIG, config.context, found, findings)
+    made = _made(names.CONFIG, config.context, found, findings)
+    task = config.task or ModelTask.GENERATION
+    is_asked = tasks is not None and tasks.asked is not None
+    if task is ModelTask.FEATURES and _SENTENCES in files and not is_asked:
+        task = ModelTask.EMBEDDING
+    return replace(made, task=task)
 
 
 def _made(

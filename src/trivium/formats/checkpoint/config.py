@@ -11,6 +11,7 @@ import msgspec
 
 from trivium.formats.checkpoint.documents import JsonFile, read_fields, read_object
 from trivium.types.findings import Finding, Severity
+from trivium.types.model_tasks import ModelTask, classes_of, does, task_of
 
 MAX_BYTES = 2**20
 MAX_TOKENIZER_CONFIG = 2**24
@@ -33,6 +34,8 @@ _TASKS: Mapping[str, str] = {
 }
 """The end of a class's name -> what such a model does."""
 
+_PICTURES = ("vision_config", "audio_config")
+
 WAY_OUT = (
     "Serve a causal language model, or this one by a handler: a model.py with DJL's handle(inputs), or an export to "
     "ONNX with a translator."
@@ -42,7 +45,7 @@ WAY_OUT = (
 @dataclass(frozen=True, slots=True)
 class HfConfig:
     """Holds what the file says. `context` is 0 and `dtype` empty where it says neither; `code` are the classes of its
-    own that the model's `auto_map` names.
+    own that the model's `auto_map` names. `task` is what the class is for, where that is served.
     """
 
     file: JsonFile
@@ -53,15 +56,28 @@ class HfConfig:
     dtype_key: str = ""
     code: Mapping[str, str] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
+    task: ModelTask | None = None
 
 
-def read_config(file: str, data: bytes) -> HfConfig:
-    """Read a whole file; all that is wrong with it is in `findings`."""
+@dataclass(frozen=True, slots=True)
+class TaskChoice:
+    """Says that other tasks than text generation may be served, and how a user chooses one: all that there are, or
+    the one that was `asked` for.
+    """
+
+    how: str
+    asked: ModelTask | None = None
+
+
+def read_config(file: str, data: bytes, tasks: TaskChoice | None = None) -> HfConfig:
+    """Read a whole file; all that is wrong with it is in `findings`. Without `tasks` only a causal language model is
+    right.
+    """
     read = read_object(file, data, MAX_BYTES, "Save the model anew: model.save_pretrained(FOLDER).")
     if read.findings:
         return HfConfig(read, findings=read.findings)
     findings: list[Finding] = []
-    architecture = _architecture(read, findings)
+    architecture, task = _architecture(read, findings, tasks)
     context_key, context = _context(read, findings)
     dtype_key, dtype = _dtype(read, findings)
     findings += _quantised(read)
@@ -74,6 +90,7 @@ def read_config(file: str, data: bytes) -> HfConfig:
         dtype_key,
         code_of(read, findings),
         tuple(findings),
+        task,
     )
 
 
@@ -119,27 +136,60 @@ def code_of(read: JsonFile, findings: list[Finding]) -> dict[str, str]:
     return found
 
 
-def _architecture(read: JsonFile, findings: list[Finding]) -> str:
+def _architecture(
+    read: JsonFile, findings: list[Finding], tasks: TaskChoice | None
+) -> tuple[str, ModelTask | None]:
+    """Return the name of the class, and what it is for; no name where it is not served."""
     key, written = "architectures", read.document.get("architectures")
     expected = f'a list with the name of one class that ends in {_CAUSAL}, like ["LlamaForCausalLM"]'
     is_list = isinstance(written, list) and all(isinstance(one, str) for one in written)
     if not is_list or not written:
         hint = "Save the model anew, which writes it: model.save_pretrained(FOLDER)."
         findings.append(read.fault(key, written, expected, hint))
-        return ""
+        return "", None
     assert isinstance(written, list)
     name = next((one for one in written if one.endswith(_CAUSAL) or one in _OLDER), "")
+    if tasks is not None and (not name or tasks.asked is not None):
+        return _of_task(read, findings, tasks, written[0])
     if name and read.document.get("is_encoder_decoder") is True:
         found = f"{name} with is_encoder_decoder, a model that encodes before it generates"
         findings.append(read.finding("is_encoder_decoder", found, expected, WAY_OUT))
-        return ""
+        return "", None
     if name:
-        return name
+        return name, ModelTask.GENERATION
     shown = ", ".join(written)[:80]
     task = next((does for end, does in _TASKS.items() if written[0].endswith(end)), "")
     found = f"{shown}, a model that {task}" if task else f"{shown}, which is no causal language model"
     findings.append(read.finding(key, found, expected, WAY_OUT))
-    return ""
+    return "", None
+
+
+def _of_task(
+    read: JsonFile, findings: list[Finding], tasks: TaskChoice, name: str
+) -> tuple[str, ModelTask | None]:
+    """Return a class and what it is for: what was asked, or what its name tells. A fault where it is not for that."""
+    told = task_of(name)
+    pictured = next((key for key in _PICTURES if key in read.document), "")
+    if pictured:
+        found = f"{name[:80]} with {pictured}, a model that looks at more than texts"
+        findings.append(read.finding("architectures", found, "a model of texts", WAY_OUT))
+        return "", None
+    if tasks.asked is not None and not does(name, tasks.asked):
+        found = f"{name[:80]}, which is not for {tasks.asked.value}"
+        expected = f"a class whose name ends in {' or '.join(classes_of(tasks.asked))}"
+        hint = f"{tasks.how} to {told.value}, which it is for." if told else WAY_OUT
+        findings.append(read.finding("architectures", found, expected, hint))
+        return "", None
+    if tasks.asked is None and told is None:
+        what_else = next(
+            (what for end, what in _TASKS.items() if name.endswith(end)), "tells no task by its name"
+        )
+        found = f"{name[:80]}, a model that {what_else}"
+        findings.append(
+            read.finding("architectures", found, "a model of one of the tasks that are served", WAY_OUT)
+        )
+        return "", None
+    return name, tasks.asked or told
 
 
 def _context(read: JsonFile, findings: list[Finding]) -> tuple[str, int]:

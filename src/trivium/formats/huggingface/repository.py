@@ -4,14 +4,25 @@ Decides by names what is a model; what its files say, `checkpoint` reads. Such a
 of its engine come from the server's options.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from trivium.formats.checkpoint import names
-from trivium.formats.checkpoint.checkpoint import ENGINE, checked, names_in, read_checkpoint
+from trivium.formats.checkpoint.checkpoint import (
+    ENGINE,
+    TASK_ENGINE,
+    CheckpointReading,
+    checked,
+    names_in,
+    read_checkpoint,
+)
+from trivium.formats.checkpoint.config import TaskChoice
 from trivium.formats.each import read_each, unopened
 from trivium.types.errors import frameless
+from trivium.types.model_tasks import ModelTask, task_named
 from trivium.types.spec import (
+    Batching,
     Defaults,
     Device,
     InstanceGroup,
@@ -26,6 +37,11 @@ from trivium.types.spoken import spoken
 
 _TRUST = "trust_remote_code"
 _HOW_TO_TRUST = f"serve it with --engine-parameters {ENGINE}.{_TRUST}=true"
+_TASK = "task"
+_HOW_TO_CHOOSE = f"set --engine-parameters {TASK_ENGINE}.{_TASK}"
+TASK_ROWS = 16
+"""Requests that share a call of a model that has no settings."""
+
 _RULES = {
     "version": "rule for a folder without a version",
     "batching.batch_axis": "rule for generated text",
@@ -45,7 +61,7 @@ class HuggingFaceFormat:
 
     name = "huggingface"
     expects = (
-        "a Hugging Face folder of a causal language model (config.json and .safetensors), a .gguf file, or a folder of "
+        "a Hugging Face folder of a model of texts (config.json and .safetensors), a .gguf file, or a folder of "
         "those"
     )
 
@@ -133,9 +149,15 @@ def _spec(place: Path, defaults: Defaults) -> ModelSpec:
     """Raises ConfigError and OSError."""
     is_file = place.is_file()
     folder = place.parent if is_file else place
+    of_tasks = defaults.parameters_of(TASK_ENGINE)
     asked = defaults.parameters_of(ENGINE)
-    trusts = asked.get(_TRUST, "").strip().lower() in ("true", "1")
-    made = checked(read_checkpoint(folder, trusts, spoken(_HOW_TO_TRUST), place.name if is_file else ""))
+    trusts = any(_trusts(one) for one in (asked, of_tasks))
+    tasks = TaskChoice(spoken(_HOW_TO_CHOOSE), task_named(of_tasks.get(_TASK, "")))
+    entry = place.name if is_file else ""
+    made = checked(read_checkpoint(folder, trusts, spoken(_HOW_TO_TRUST), entry, tasks))
+    is_task = tasks.asked is not None or made.task is not ModelTask.GENERATION
+    if is_task and not is_file:
+        return _task_spec(place, made, of_tasks, defaults)
     name = _name_of(place)
     option = Origin("--engine-parameters of the server", "")
     origin = {
@@ -157,6 +179,46 @@ def _spec(place: Path, defaults: Defaults) -> ModelSpec:
         limits=Limits(queue_items=defaults.queue_items, run_deadline=defaults.run_deadline),
         streams=True,
         parameters=asked,
+        details=made.details,
+        origin=origin,
+        reports=made.findings,
+    )
+
+
+def _trusts(asked: Mapping[str, str]) -> bool:
+    return asked.get(_TRUST, "").strip().lower() in ("true", "1")
+
+
+def _task_spec(
+    place: Path, made: CheckpointReading, asked: Mapping[str, str], defaults: Defaults
+) -> ModelSpec:
+    """Return the spec of a model that answers by whole calls."""
+    name = _name_of(place)
+    option = Origin("--engine-parameters of the server", "")
+    told = made.origins.get("architecture", Origin(str(place / names.CONFIG), "architectures"))
+    rule = Origin(f"rule: up to {TASK_ROWS} requests that wait share a call", "")
+    origin = {
+        **{field: Origin(rule, "") for field, rule in _RULES.items() if not field.startswith("batching")},
+        **{field: Origin(str(place), "") for field in ("name", "root", "entry")},
+        **dict.fromkeys(("batching", "batching.max_rows", "batching.merge"), rule),
+        "engine": told,
+        "groups[0].device": Origin(f"a GPU where there is one: {defaults.gpus} here", ""),
+        **made.origin(),
+        f"parameters[{_TASK}]": told,
+        **{f"parameters[{one}]": option for one in asked},
+    }
+    return ModelSpec(
+        name=name,
+        version="1",
+        is_versioned=False,
+        root=place,
+        engine=TASK_ENGINE,
+        entry=made.entry,
+        batching=Batching(False, TASK_ROWS, True),
+        groups=(_group(name, defaults),),
+        limits=Limits(queue_items=defaults.queue_items, run_deadline=defaults.run_deadline),
+        streams=asked.get("enable_streaming", "false").lower() != "false",
+        parameters={_TASK: made.task.value, **asked},
         details=made.details,
         origin=origin,
         reports=made.findings,

@@ -14,7 +14,7 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.generation import Finish, Generate, Generated, GeneratedChoice
 from trivium.types.operations import Infer, WantedOutput
 from trivium.types.payload import PayloadKind, Raw, RawPart, Tensor, Tensors
-from trivium.types.spec import Batching, Limits, TensorSpec, TranslatorSpec
+from trivium.types.spec import Batching, Handler, Limits, TensorSpec, TranslatorSpec
 
 TENSORS, RAW = PayloadKind.TENSORS, PayloadKind.RAW
 BOTH = frozenset({TENSORS, RAW})
@@ -98,7 +98,8 @@ def test_who_takes_no_form_gets_the_json_that_was_called_one():
     assert told == [(whole,)]
     translated = door(translator=TranslatorSpec("any"))
     assert admitted(translated, item(body)).operation.payload.parts == (whole,)
-    assert admitted(door(), item(body)).operation.payload is body, "a handler"
+    assert admitted(door(), item(body)).operation.payload.parts == (whole,)
+    assert admitted(door(handler=Handler()), item(body)).operation.payload is body
     large = structs.replace(body, parts=(), whole=RawPart(bytes(SLOW_BYTES + 1), "application/json"))
     assert door({TENSORS}).is_slow(large), "it would be read on the loop"
     assert generating.is_slow(large)

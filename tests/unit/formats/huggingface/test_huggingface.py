@@ -60,7 +60,7 @@ def test_a_gguf_file_alone_in_a_folder_and_among_others(tmp_path: Path) -> None:
 
 def test_every_model_of_a_store_is_found(tmp_path: Path) -> None:
     checkpoint(tmp_path / "a")
-    checkpoint(tmp_path / "b", LLAMA | {"architectures": ["BertForMaskedLM"]})
+    checkpoint(tmp_path / "b", LLAMA | {"architectures": ["BertForMultipleChoice"]})
     (tmp_path / "c").mkdir()
     write(tmp_path / "c" / "model.gguf", GGUF)
     write(tmp_path / "d.gguf", GGUF)
@@ -216,3 +216,33 @@ def test_an_adapter_is_told_from_a_model_with_the_way_to_one(tmp_path: Path) -> 
     assert str(fault) == words
     (tmp_path / "adapter_config.json").write_text("[")
     assert "an adapter (LoRA)" in FORMAT.hint(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "files", "task"),
+    [
+        ("T5ForConditionalGeneration", {}, "text2text-generation"),
+        ("BertForTokenClassification", {}, "token-classification"),
+        ("BertModel", {}, "feature-extraction"),
+        ("BertModel", {"modules__json": []}, "text-embedding"),
+    ],
+)
+def test_a_model_of_texts_has_the_task_of_its_class(
+    tmp_path: Path, architecture: str, files: dict[str, object], task: str
+) -> None:
+    folder = checkpoint(tmp_path / "m", LLAMA | {"architectures": [architecture]}, **files)
+    (spec,) = FORMAT.read(folder, Defaults()).specs
+    assert (spec.engine, spec.parameters) == ("hf-tasks", {"task": task})
+    assert spec.batching.merge
+    assert "config.json" in str(spec.origin["parameters[task]"])
+
+
+def test_a_task_of_the_command_line_goes_before(tmp_path: Path) -> None:
+    folder = checkpoint(tmp_path / "m")
+    asked = Defaults(
+        engine_parameters={"hf-tasks.task": "text-generation", "hf-tasks.enable_streaming": "true"}
+    )
+    (spec,) = FORMAT.read(folder, asked).specs
+    assert (spec.engine, spec.parameters["task"], spec.streams) == ("hf-tasks", "text-generation", True)
+    (broken,) = FORMAT.read(folder, Defaults(engine_parameters={"hf-tasks.task": "fill-mask"})).unreadable
+    assert "--engine-parameters hf-tasks.task to text-generation" in str(broken.findings[0])

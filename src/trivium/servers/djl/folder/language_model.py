@@ -6,21 +6,23 @@ sections 11.1 and 11.2, and `llm`. Errors gather in the settings.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
 
 from trivium.fetchers.hub_policy import hub_uri
-from trivium.formats.checkpoint.checkpoint import names_in, read_checkpoint
+from trivium.formats.checkpoint.checkpoint import CheckpointReading, names_in, read_checkpoint
+from trivium.formats.checkpoint.config import TaskChoice
 from trivium.formats.checkpoint.names import CONFIG, GGUF, is_folder
 from trivium.servers.djl.folder.engine_choice import Choice
+from trivium.servers.djl.folder.engine_words import WORDS, word_of
 from trivium.servers.djl.folder.folder import DjlModelFolder
 from trivium.servers.djl.folder.lmi_mode import BATCH, ENTRY, is_asynchronous, judge_runtime
+from trivium.servers.djl.folder.static_batching import judge_static, static_parameters, task_asked
 from trivium.servers.djl.words.detection import detect, find_file
-from trivium.servers.djl.words.engines import LANGUAGE_MODEL, NAMES, PYTHON
-from trivium.servers.djl.words.formatters import FORMATTERS
+from trivium.servers.djl.words.engines import LANGUAGE_MODEL, NAMES, PYTHON, TASK_MODEL
 from trivium.servers.djl.words.language_model_keys import SERVED_NAME
 from trivium.servers.djl.words.lmi_runtimes import HANDLERS
 from trivium.servers.djl.words.settings import DjlSettings, Placed
 from trivium.types.errors import ServeError
+from trivium.types.model_tasks import ModelTask
 from trivium.types.spec import Defaults, Origin
 
 _MODEL_ID = "option.model_id"
@@ -33,62 +35,6 @@ _SLOTS = ("option.max_rolling_batch_size", "option.max_num_sequences", "option.m
 _CHUNK = ("option.max_rolling_batch_prefill_tokens", "option.max_num_batched_tokens")
 _CONTEXT = ("option.max_model_len", "option.n_positions", "option.max_tokens")
 _INPUT, _OUTPUT = "option.max_input_len", "option.max_output_len"
-_DTYPES = {
-    **dict.fromkeys(("auto",), "auto"),
-    **dict.fromkeys(("fp32", "float32", "float"), "fp32"),
-    **dict.fromkeys(("fp16", "float16", "half"), "fp16"),
-    **dict.fromkeys(("bf16", "bfloat16"), "bf16"),
-}
-
-
-class _Words(NamedTuple):
-    """Says which parameter of the engine an option becomes, and by which word."""
-
-    parameter: str
-    ours: Mapping[str, str]
-    expected: str
-    hint: str = "Write one of them, or remove the line."
-
-
-_QUANTISED = _Words(
-    "quantize",
-    {
-        **{word: word for word in ("bitsandbytes8", "bitsandbytes4", "dynamic_int8")},
-        "bitsandbytes": "bitsandbytes4",
-    },
-    "bitsandbytes8, bitsandbytes4 or dynamic_int8",
-    "Write one of them, or remove the line; a .gguf file, and weights that are quantised already, need none.",
-)
-
-
-_WORDS: Mapping[str, _Words] = {
-    "option.dtype": _Words(
-        "dtype",
-        _DTYPES,
-        "auto, fp32, fp16 or bf16",
-        "Write one of them; bf16 and fp16 take half the memory of fp32.",
-    ),
-    **dict.fromkeys(("option.quantize", "option.quantization"), _QUANTISED),
-    "option.load_in_8bit": _Words("quantize", {"true": "bitsandbytes8", "false": "none"}, "true or false"),
-    "option.load_in_4bit": _Words("quantize", {"true": "bitsandbytes4", "false": "none"}, "true or false"),
-    "option.output_formatter": _Words(
-        "output_formatter",
-        dict(zip(FORMATTERS, FORMATTERS, strict=True)),
-        f"one of {', '.join(FORMATTERS)}",
-    ),
-    "option.enable_prefix_caching": _Words(
-        "prefix_cache",
-        {"true": "true", "false": "false"},
-        "true or false",
-        "Write one of them: false keeps nothing of requests that have ended.",
-    ),
-    "option.generation_config": _Words(
-        "generation_config",
-        {"auto": "auto", "vllm": "none"},
-        "auto, or vllm for none",
-        "Write one of them: the file is the one beside the weights.",
-    ),
-}
 
 
 def is_language_model(settings: DjlSettings, folder: DjlModelFolder) -> bool:
@@ -117,19 +63,38 @@ def choose(settings: DjlSettings, folder: DjlModelFolder, defaults: Defaults) ->
     none. Raises OSError.
     """
     mode = is_asynchronous(settings)
-    judge_runtime(settings, mode)
     _judge_devices(settings, defaults.gpus)
     root = _root(settings, folder, defaults)
     if root is None:
         return None
     trusts = settings.switch(_TRUST)  # or HF_TRUST_REMOTE_CODE: see `dialects.djl.layers`
-    made = read_checkpoint(root.value, trusts.value, f"write {_TRUST}=true", _gguf(folder, root.value))
+    asked = task_asked(settings)
+    tasks = TaskChoice("Set option.task", asked.value)
+    gguf = _gguf(folder, root.value)
+    made = read_checkpoint(root.value, trusts.value, f"write {_TRUST}=true", gguf, tasks)
     settings.findings += made.findings
+    is_static = made.task is not ModelTask.GENERATION or (
+        bool(made.entry) and _is_static(settings, made, mode)
+    )
+    if is_static:
+        judge_static(settings, made)
+    else:
+        judge_runtime(settings, mode)
     entry = Placed(made.entry, Origin(str(root.value / made.entry), ""))
     rule = Placed("", Origin("a language model has no handler", ""))
     plain = Placed(False, rule.origin)
-    engine = Placed(LANGUAGE_MODEL, _why(settings))
-    return Choice(engine, entry, rule, plain, root, _parameters(settings, mode), made)
+    engine = Placed(TASK_MODEL if is_static else LANGUAGE_MODEL, _why(settings))
+    parameters = static_parameters(settings, made, asked) if is_static else _parameters(settings, mode)
+    return Choice(engine, entry, rule, plain, root, parameters, made)
+
+
+def _is_static(settings: DjlSettings, made: CheckpointReading, mode: Placed[bool]) -> bool:
+    """Is a causal language model to be batched statically: by its own word, or by a batch's size without one?"""
+    if made.entry.lower().endswith(GGUF) or (mode.value and mode.origin.key):
+        return False
+    word = settings.text([BATCH]).value.lower()
+    sizes = (settings.number([key], 1).value for key in ("batch_size", "max_dynamic_batch_size"))
+    return word == "disable" or (not word and any(size > 1 for size in sizes))
 
 
 def _why(settings: DjlSettings) -> Origin:
@@ -227,20 +192,11 @@ def _parameters(settings: DjlSettings, mode: Placed[bool]) -> Mapping[str, Place
     for key, name in ((_PROCESSORS, "logits_processors"), (_NAME, SERVED_NAME)):
         if (named := settings.text([key])).value:
             found[name] = named
-    for key, words in _WORDS.items():
-        word = _word(settings, key, words)
+    for key, words in WORDS.items():
+        word = word_of(settings, key)
         if word is not None and (word.value != "none" or words.parameter not in found):
             found[words.parameter] = word
     return found
-
-
-def _word(settings: DjlSettings, key: str, words: _Words) -> Placed[str] | None:
-    """Return our word for the one that is written; a fault, and None, for one that has none."""
-    written = settings.text([key])
-    found = words.ours.get(written.value.lower())
-    if written.value and found is None:
-        settings.fault(key, f"{key}={written.value[:80]}", words.expected, words.hint)
-    return None if found is None else Placed(found, written.origin)
 
 
 def _number(settings: DjlSettings, keys: Sequence[str]) -> Placed[str] | None:

@@ -35,7 +35,7 @@ def judge_runtime(settings: DjlSettings, mode: Placed[bool]) -> None:
     batch, entry = settings.text([BATCH]), settings.text([ENTRY])
     handler, word = HANDLERS.get(entry.value), batch.value.lower()
     if word == "disable" and not mode.value:
-        found = f"{BATCH}=disable: static batching is not supported in this version"
+        found = f"{BATCH}=disable: a .gguf file is not batched statically in this version"
         settings.fault(
             BATCH, found, f"auto, no such line, or {ASYNC}=true", "Write option.rolling_batch=auto."
         )

@@ -273,7 +273,7 @@ def _translator(
 ) -> Placed[TranslatorSpec] | None:
     """Return the translator of a model file; a handler translates by itself."""
     engine = choice.engine.value
-    if engine.runs_handlers or engine.generates:
+    if engine.runs_handlers or engine.generates or engine.answers_bodies:
         return None
     entries = settings.properties.entries
     arguments = {

@@ -97,7 +97,7 @@ class Translation:
             in_turns=True,
             version_policy=All(),
             root=choice.root.value if choice.root else folder.path,
-            streams=choice.engine.value.generates,
+            streams=choice.engine.value.generates or self._streams(),
             engine=self._from("engine", choice.engine).engine,
             entry=self._from("entry", choice.entry),
             batching=batching,
@@ -132,6 +132,11 @@ class Translation:
             return (DEFAULT_NAME,)
         return (self._from("aliases", named),)
 
+    def _streams(self) -> bool:
+        """Do answers of a static batch leave in pieces?"""
+        told = self._choice.parameters.get("enable_streaming")
+        return told is not None and told.value != "false"
+
     def _translated(self) -> TranslatorSpec | None:
         if self._translator is None:
             return None
@@ -153,9 +158,10 @@ class Translation:
         if self._choice.engine.value.generates:
             self._rule("rule for generated text: the engine joins requests, step by step", "batching")
             return Batching()
+        is_list = self._is_python or self._choice.engine.value.answers_bodies
         size = settings.number(_BATCH, 1)
         key = size.origin.key or _BATCH[0]
-        if self._is_python and size.value > MOST_IN_BATCH:
+        if is_list and size.value > MOST_IN_BATCH:
             settings.fault(key, f"{key}={size.value}", f"at most {MOST_IN_BATCH}", "Write less.")
         if self._rolls() and size.value > 1:
             settings.notice(key, f"{key}={size.value}: a handler with {_ROLLING} forms its batch by itself")
@@ -167,8 +173,8 @@ class Translation:
         self._origin["batching.merge"] = size.origin
         self._rule("rule: clients send whole tensors", "batching.batch_axis")
         self._rule("rule: a batch is a list of requests", "batching.join")
-        join = Join.ROWS if self._is_python else self._from("batching.join", self._join(size.value))
-        if join is Join.ROWS and not self._is_python:
+        join = Join.ROWS if is_list else self._from("batching.join", self._join(size.value))
+        if join is Join.ROWS and not is_list:
             rows = 1  # as in the original, such a batch runs item by item
         return Batching(False, rows, rows > 1, join)
 
@@ -237,7 +243,8 @@ class Translation:
         run = settings.number(["option.predict_timeout"], 120)
         deadline = float(self._from("limits.run_deadline", run))
         made = replace(made, run_deadline=deadline)
-        if not self._is_python and not self._choice.engine.value.generates:
+        engine = self._choice.engine.value
+        if not (self._is_python or engine.generates or engine.answers_bodies):
             return made
         start = settings.number(["option.model_loading_timeout"], 240)
         return replace(made, startup_deadline=float(self._from("limits.startup_deadline", start)))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from trivium.servers.djl.words import keys
 from trivium.servers.djl.words.language_model_keys import LANGUAGE_MODEL as LANGUAGE_MODEL_KEYS
+from trivium.servers.djl.words.task_model_keys import TASK_MODEL as TASK_MODEL_KEYS
 from trivium.settings.setting import Setting, Support
 
 _SWITCH = {"true": "1", "false": "0"}
@@ -32,7 +33,8 @@ class DjlEngine:
     `spellings` are further names in serving.properties, and what is reported of them, if anything. A file named after
     the folder or `model` with one of `suffixes`, or a file of `files`, is a model of the engine. A file with a key of
     `built_in` needs that handler of DJL's own, which is not served. An engine that `generates` serves language models,
-    without a handler. `unknown` says what a key without a row is, where nobody takes it.
+    without a handler; one that `answers_bodies` serves models of texts so, by whole
+    calls. `unknown` says what a key without a row is, where nobody takes it.
     """
 
     name: str
@@ -45,6 +47,7 @@ class DjlEngine:
     options: tuple[EngineOption, ...] = ()
     runs_handlers: bool = False
     generates: bool = False
+    answers_bodies: bool = False
     way_out: str = _EXPORT
     unknown: str = "an argument for a translator, and there is none"
 
@@ -90,6 +93,15 @@ LANGUAGE_MODEL = DjlEngine(
     unknown="no option of language models in this version",
 )
 """Serves the folders that DJL serves by its own handlers for language models; no folder names it by `engine`."""
+
+TASK_MODEL = DjlEngine(
+    "hf-tasks",
+    engine="hf-tasks",
+    keys=TASK_MODEL_KEYS,
+    answers_bodies=True,
+    unknown="no option of models of texts in this version",
+)
+"""Serves what DJL serves by transformers' pipelines: static batches of one task."""
 
 MXNET = DjlEngine("MXNet")
 
@@ -140,7 +152,7 @@ def _of_another(engine: DjlEngine, key: str) -> str:
     owners = [each.name for each in ENGINES if key in each.keys and each is not engine]
     if key in LANGUAGE_MODEL.keys and engine is not LANGUAGE_MODEL:
         owners.append("language models")
-    runs = "is a language model" if engine.generates else f"runs on {engine.name}"
+    runs = "is a language model" if engine.generates or engine.answers_bodies else f"runs on {engine.name}"
     return f"an option of {' and '.join(owners)}; this model {runs}" if owners else ""
 
 

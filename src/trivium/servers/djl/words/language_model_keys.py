@@ -33,6 +33,7 @@ from trivium.servers.djl.words.lmi_runtimes import (
 )
 from trivium.settings.kinds import SWITCH, TEXT, Number, OneOf, Whole
 from trivium.settings.setting import Support
+from trivium.types.model_tasks import NAMES, OF_A_CAUSAL_MODEL
 
 _ADAPTERS = (
     "Adapters of language models are not supported in this version: merge the adapter into the weights, or load it in "
@@ -45,7 +46,8 @@ _TOOLS = (
     "Tool calls and reasoning are not taken out of the text in this version: remove it, and parse the text."
 )
 _STATIC = (
-    "Static batching is not supported in this version: write option.max_rolling_batch_size in its place."
+    "A rolling batch has no such size: write option.max_rolling_batch_size in its place, or "
+    "option.rolling_batch=disable for static batches."
 )
 SERVED_NAME, DEFAULT_NAME = "served_model_name", "lmi"
 """The parameter that has the name on OpenAI's wire, and that name where nothing says another."""
@@ -69,6 +71,8 @@ _QUANTISERS = OneOf(
     )
 )
 
+_TASKS = OneOf(("auto", "generate", *NAMES), any_case=True)
+_OF_OTHER_CLASSES = tuple(sorted(set(NAMES) - {task.value for task in OF_A_CAUSAL_MODEL}))
 _NOT_QUANTISED = ("awq", "gptq", "fp8", "static_int8", "smoothquant")
 
 LMI_OPTIONS: Mapping[str, LmiOption] = {
@@ -91,8 +95,7 @@ LMI_OPTIONS: Mapping[str, LmiOption] = {
     **used(
         _ALL,
         row("rolling_batch", _ROLLING, "auto"),
-        how="which runtime it names is told once; disable needs option.async_mode=true",
-        refuses=("disable",),
+        how="which runtime it names is told once; disable alone batches statically",
     ),
     **used(
         _ALL,
@@ -137,6 +140,13 @@ LMI_OPTIONS: Mapping[str, LmiOption] = {
         row("max_batch_delay", Whole()),
         row("waiting_steps", COUNT),
     ),
+    **used(
+        _ALL,
+        row("task", _TASKS, "text-generation"),
+        row("/task", _TASKS, "text-generation"),
+        how="of the classes in config.json one has to do it",
+        refuses=_OF_OTHER_CLASSES,
+    ),
     # What would make other answers, or none.
     **used(_ALL, row("quantize", _QUANTISERS), how=_BITS, refuses=_NOT_QUANTISED),
     **used((VLLM,), row("quantization", _QUANTISERS), how=_BITS, refuses=_NOT_QUANTISED),
@@ -179,9 +189,7 @@ LMI_OPTIONS: Mapping[str, LmiOption] = {
     ),
     **refused(
         _ALL,
-        "Text is generated, and nothing else: for embeddings or classes take another model, with a translator.",
-        row("task", TEXT, "text-generation", "auto", "generate", "text_generation"),
-        row("/task", TEXT, "text-generation", "auto", "generate", "text_generation"),
+        "The class in config.json is one that generates text: take a model that was trained for the task.",
         row("/application", TEXT, "text-generation", "auto", "generate", "text_generation"),
     ),
     **reported(_ALL, "it runs on one device", row("pipeline_parallel_degree", COUNT, "1")),

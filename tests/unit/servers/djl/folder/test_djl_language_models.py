@@ -202,7 +202,7 @@ def test_a_model_id_that_is_no_folder(tmp_path: Path, key: str, value: str, word
         ("option.rolling_batch=lmi-dist", "LMI-Dist was removed upstream in 0.33.0", True),
         ("option.rolling_batch=deepspeed", "DeepSpeed was removed upstream in 0.28.0", True),
         ("option.rolling_batch=", "in OpenAI's form, as DJL does since LMI 17", True),
-        ("option.rolling_batch=disable", "static batching is not supported", False),
+        ("option.rolling_batch=disable", "", True),
         ("option.rolling_batch=vlm", "Did you mean vllm?", False),
         ("option.entryPoint=djl_python.tensorrt_llm", "in place of TensorRT-LLM", True),
         ("option.entryPoint=djl_python.deepspeed", "Write option.rolling_batch=auto in its place", True),
