@@ -23,9 +23,15 @@ IMPURE = frozenset(
 )
 PICKLES = frozenset({"pickle", "_pickle", "cloudpickle", "dill", "joblib", "shelve", "marshal"})
 PICKLING = frozenset(
-    {"trivium_worker/wire/loans.py", "trivium_worker/shims/djl/djl_python/session_manager.py"}
+    {
+        "trivium/engines/tabular/pickles.py",
+        "trivium_worker/wire/loans.py",
+        "trivium_worker/shims/djl/djl_python/session_manager.py",
+    }
 )
-"""Files that may: one borrows a view of memory, and the other keeps files in a folder of its own user, as DJL does."""
+"""Files that may: one opens the models that an operator trusts, one borrows a view of memory, and one keeps files in a
+folder of its own user, as DJL does.
+"""
 
 _PLANS = re.compile(
     r"later issue|issue of its own|an issue of|comes with the issue|left for later|not served yet|not kept yet|"

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from trivium.files import open_file
 from trivium.types.errors import ConfigError
 from trivium.types.findings import Finding, Severity
 from trivium.types.spec import (
@@ -22,8 +23,22 @@ from trivium.types.spec import (
     TensorSpec,
 )
 
-ENGINES: Mapping[str, str] = {".onnx": "onnx", ".pt": "torch", ".ts": "torch", ".torchscript": "torch"}
+ENGINES: Mapping[str, str] = {
+    ".onnx": "onnx",
+    ".pt": "torch",
+    ".ts": "torch",
+    ".torchscript": "torch",
+    ".skops": "sklearn",
+    **dict.fromkeys((".joblib", ".jl", ".pkl", ".pickle", ".cloudpkl"), "sklearn"),
+    **dict.fromkeys((".ubj", ".xgb"), "xgboost"),
+}
 """Suffix -> engine. Others' `.pth` and `.bin` are weights without a graph, which nothing can run."""
+
+_STARTS = {b"tree\n": "lightgbm", b"tree\r\n": "lightgbm"}
+_LEARNER = b"learner"
+BY_CONTENT = (".bst", ".json", ".txt")
+"""Suffixes that more than one library gives its files: their first bytes tell which it was."""
+_HEAD = 256
 
 _RULES = {
     "name": "the file's name",
@@ -44,29 +59,30 @@ class BareFormat:
     """One file, one model."""
 
     name = "bare"
-    expects = f"a file that ends in {', '.join(ENGINES)}"
+    expects = f"a file that ends in {', '.join(ENGINES)}, or one of XGBoost or LightGBM"
 
     def claims(self, path: Path) -> bool:
-        """An existing file whose name ends in one of the suffixes."""
+        """An existing file whose name ends in one of the suffixes, or whose first bytes tell."""
         try:
-            return path.suffix.lower() in ENGINES and path.is_file()
+            return path.is_file() and bool(_engine_of(path))
         except OSError:
             return False
 
     def read(self, path: Path, defaults: Defaults) -> ReadResult:
         """One version, "1". The file itself is opened by the engine alone."""
-        suffix = path.suffix.lower()
+        suffix, engine = path.suffix.lower(), _engine_of(path)
         origin = {field: Origin(rule, "") for field, rule in _RULES.items()}
-        origin["engine"] = Origin(f"the file's suffix {suffix}", "")
+        told = "first bytes" if suffix in BY_CONTENT else f"suffix {suffix}"
+        origin["engine"] = Origin(f"the file's {told}", "")
         origin |= {field: Origin(str(path), "") for field in ("root", "entry")}
-        parameters = defaults.parameters_of(ENGINES[suffix])
+        parameters = defaults.parameters_of(engine)
         option = Origin("--engine-parameters of the server", "")
         origin |= {f"parameters[{name}]": option for name in parameters}
         spec = ModelSpec(
             name=path.stem,
             version="1",
             root=path.parent,
-            engine=ENGINES[suffix],
+            engine=engine,
             entry=path.name,
             batching=Batching(),
             groups=(InstanceGroup(path.stem),),
@@ -84,6 +100,18 @@ class BareFormat:
         origin = {**spec.origin, **_sources("inputs", facts.inputs, source)}
         origin |= _sources("outputs", facts.outputs, source)
         return replace(spec, inputs=facts.inputs, outputs=facts.outputs, origin=origin)
+
+
+def _engine_of(path: Path) -> str:
+    """Return the engine that a file's suffix or its first bytes name; empty for none. Raises OSError."""
+    suffix = path.suffix.lower()
+    if suffix not in BY_CONTENT:
+        return ENGINES.get(suffix, "")
+    with open_file(path) as file:
+        head = file.read(_HEAD)
+    if head.startswith(b"{") and _LEARNER in head:
+        return "xgboost"
+    return next((engine for start, engine in _STARTS.items() if head.startswith(start)), "")
 
 
 def _untold(spec: ModelSpec, notes: tuple[str, ...]) -> Finding:

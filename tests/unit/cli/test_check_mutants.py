@@ -16,7 +16,13 @@ from trivium.servers.djl.words.names import SHEET
 from trivium.servers.djl.words.values import FORMS
 from trivium.settings.kinds import TEXT, Whole
 
-FILES = {"Python": {"model_py": HANDLER}, "PyTorch": {"m_pt": ""}, "OnnxRuntime": {"m_onnx": ""}}
+FILES = {
+    "Python": {"model_py": HANDLER},
+    "PyTorch": {"m_pt": ""},
+    "OnnxRuntime": {"m_onnx": ""},
+    "XGBoost": {"m_json": ""},
+    "LightGBM": {"m_txt": ""},
+}
 SERVED = [engine for engine in ENGINES if engine.engine]
 WRONG_CONFIG = {"load_models": "a:b:c:d:e=x", "model_url_pattern": "("}
 

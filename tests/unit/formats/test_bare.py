@@ -54,3 +54,30 @@ def test_torchscript_that_does_not_tell_its_inputs_is_refused_with_the_ways_out(
 def test_an_onnx_file_may_have_no_inputs(tmp_path: Path) -> None:
     (spec,) = FORMAT.read(tmp_path / "net.onnx", Defaults()).specs
     assert FORMAT.finish(spec, ModelFacts((), FACTS.outputs, False)).inputs == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "engine"),
+    [
+        ("net.bst", b'{"learner":{}}', "xgboost"),
+        ("net.bst", b"{L\x00\x00\x00\x00\x00\x00\x00\x07learner{", "xgboost"),
+        ("net.json", b'{"learner":{}}', "xgboost"),
+        ("net.bst", b"tree\nversion=v4\n", "lightgbm"),
+        ("net.TXT", b"tree\r\nversion=v4\r\n", "lightgbm"),
+        ("net.ubj", b"", "xgboost"),
+        ("net.skops", b"", "sklearn"),
+        ("net.pkl", b"", "sklearn"),
+        ("net.json", b'{"name": "net"}', ""),
+        ("net.txt", b"trees are green\n", ""),
+        ("net.bst", b"", ""),
+    ],
+)
+def test_a_suffix_of_several_libraries_is_told_by_the_first_bytes(
+    tmp_path: Path, name: str, start: bytes, engine: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(start)
+    assert FORMAT.claims(path) is bool(engine)
+    if engine:
+        (spec,) = FORMAT.read(path, Defaults()).specs
+        assert (spec.name, spec.engine) == ("net", engine)

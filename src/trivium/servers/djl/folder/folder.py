@@ -21,6 +21,9 @@ PROPERTIES = "serving.properties"
 _VERSION = re.compile(r"0|[1-9][0-9]{0,17}")
 """How Triton writes the folder of a version."""
 
+_COMMON = (".json", ".txt")
+"""Ends of models' names that other files have as well."""
+
 
 @dataclass(frozen=True, slots=True)
 class DjlModelFolder:
@@ -51,7 +54,8 @@ class DjlModelFolder:
 
     def misnamed(self, suffixes: Collection[str] = (), key: str = "option.modelName") -> str:
         """Say which file could be the model if the settings named it by that key; empty where none could."""
-        wanted = suffixes or [suffix for engine in ENGINES if engine.engine for suffix in engine.suffixes]
+        served = [suffix for engine in ENGINES if engine.engine for suffix in engine.suffixes]
+        wanted = suffixes or [suffix for suffix in served if suffix not in _COMMON]
         for suffix in wanted:
             for name in sorted(name for name in self.files if name.endswith(suffix)):
                 if suffix != ".py" or kind_of(self.text(name)) is HandlerKind.DJL:

@@ -13,8 +13,9 @@ from trivium.servers.djl.words.settings import DjlSettings, Placed
 from trivium.servers.djl.words.values import FORMS
 from trivium.settings.kinds import SWITCH, Whole
 from trivium.types.errors import said_by
-from trivium.types.spec import Device, InstanceGroup
+from trivium.types.spec import Device, InstanceGroup, Origin
 
+DEFAULT = "DJL's default"
 _LIBRARY = "option.customOpLibrary"
 _DEVICE = "option.ortDevice"
 _TENSORRT = '[{"device": "gpu", "name": "tensorrt"}]'
@@ -39,11 +40,12 @@ def parameters(
 
 
 def _parameter(settings: DjlSettings, option: EngineOption) -> Placed[str] | None:
-    form = FORMS.get(option.key)
+    form, written = FORMS.get(option.key), settings.text([option.key])
     if isinstance(form, Whole):
-        number = settings.number([option.key], 1, "DJL's default: one thread per worker")
+        number = settings.number([option.key], int(option.default), DEFAULT)
         return Placed(str(number.value), number.origin)
-    written = settings.text([option.key])
+    if option.default and not written.value:
+        return Placed(option.default, Origin(DEFAULT, ""))
     if not written.value or form is None:
         return written if written.value else None
     word = str(settings.switch(option.key).value) if form is SWITCH else written.value

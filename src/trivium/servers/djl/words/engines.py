@@ -18,12 +18,14 @@ _EXPORT = "Export the model to ONNX or TorchScript, or run it in a model.py."
 @dataclass(frozen=True, slots=True)
 class EngineOption:
     """An option that becomes a parameter of our engine: one of `choices`; where there are none a number, or a
-    text if the key has no form. `judging` says what a value may be.
+    text if the key has no form. `judging` says what a value may be. Without the key `default` holds, since DJL's is
+    not our engine's; an empty one leaves that to the engine.
     """
 
     key: str
     parameter: str
     choices: Mapping[str, str] = field(default_factory=dict)
+    default: str = ""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -72,8 +74,8 @@ ONNX = DjlEngine(
     spellings={"onnx": ""},
     keys=keys.ONNX,
     options=(
-        EngineOption("option.intraOpNumThreads", "intra_op_thread_count"),
-        EngineOption("option.interOpNumThreads", "inter_op_thread_count"),
+        EngineOption("option.intraOpNumThreads", "intra_op_thread_count", default="1"),
+        EngineOption("option.interOpNumThreads", "inter_op_thread_count", default="1"),
         EngineOption("option.executionMode", "execution_mode", {"sequential": "0", "parallel": "1"}),
         EngineOption(
             "option.optLevel",
@@ -109,7 +111,26 @@ ENGINES = (
     PYTHON,
     PYTORCH,
     ONNX,
-    DjlEngine("XGBoost", (".json", ".xgb", ".bst")),
+    DjlEngine(
+        "XGBoost",
+        (".json", ".xgb", ".bst", ".ubj"),
+        "xgboost",
+        keys=keys.XGBOOST,
+        options=(
+            EngineOption(
+                "option.Mode",
+                "answer",
+                {
+                    "default": "values",
+                    "output_margin": "margin",
+                    "leaf": "leaves",
+                    "contrib": "contributions",
+                },
+                "values",
+            ),
+            EngineOption("option.TreeLimit", "tree_limit", default="0"),
+        ),
+    ),
     DjlEngine("TensorRT", (".trt", ".uff")),
     DjlEngine("TFLite", (".tflite",)),
     DjlEngine(
@@ -120,7 +141,25 @@ ENGINES = (
     DjlEngine("TensorFlow", files=("saved_model.pb",)),
     DjlEngine("PaddlePaddle", files=("__model__", "inference.pdmodel")),
     MXNET,
-    DjlEngine("LightGBM"),
+    DjlEngine(
+        "LightGBM",
+        (".txt",),
+        "lightgbm",
+        keys=keys.LIGHTGBM,
+        options=(
+            EngineOption(
+                "option.inference_type",
+                "answer",
+                {
+                    "normal": "values",
+                    "raw_score": "margin",
+                    "leaf_index": "leaves",
+                    "contrib": "contributions",
+                },
+                "values",
+            ),
+        ),
+    ),
     DjlEngine("Rust"),
     DjlEngine("TritonServer"),
 )

@@ -92,3 +92,9 @@ ONNX = {
     **used("option.ortDevice", "option.profilerOutput", "option.customOpLibrary"),
 }
 """Keys of ONNX files."""
+
+XGBOOST = {**NATIVE, **used("option.Mode", "option.TreeLimit")}
+"""Keys of XGBoost's files."""
+
+LIGHTGBM = {**NATIVE, **used("option.inference_type")}
+"""Keys of LightGBM's files."""

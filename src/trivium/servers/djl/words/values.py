@@ -69,6 +69,9 @@ FORMS: Mapping[str, Kind] = {
     **_switches("option.memoryPatternOptimization", "option.cpuArenaAllocator"),
     **_switches("option.disablePerSessionThreads"),
     **_words("option.ortDevice", "TensorRT", "ROCM", "CoreML"),
+    **_words("option.Mode", "DEFAULT", "OUTPUT_MARGIN", "LEAF", "CONTRIB"),
+    **_numbers(0, "option.TreeLimit"),
+    **_words("option.inference_type", "NORMAL", "RAW_SCORE", "LEAF_INDEX", "CONTRIB"),
 }
 """Key -> the form of its value. Engine and devices are read by `engines` and `settings`, which know both."""
 

@@ -13,6 +13,7 @@ from trivium.files import open_file
 from trivium.formats.each import read_each, unopened
 from trivium.servers.triton.repository import (
     contents,
+    forests,
     limits,
     metrics,
     open_tensors,
@@ -112,6 +113,7 @@ def _read_model(folder: TritonModelFolder, defaults: Defaults) -> list[ModelSpec
             findings += contents.check_paths(text)
             findings += limits.check(text)
             findings += metrics.check(text)
+            findings += forests.check(text, backend)
             findings += contents.check_files(text, folder, backend)
             findings += contents.check_completeness(text, backend, defaults.completes)
             findings += python_backend.check(text, folder, backend, defaults)
@@ -161,7 +163,7 @@ def _specs(
         warmups=translation.warmups(text, folder.path),
         version_policy=contents.version_policy(text),
         metrics=metrics.metrics(text),
-        parameters=translation.parameters(text),
+        parameters=forests.translated(text, backend, translation.parameters(text)),
         foreign=Foreign(DIALECT, document),
         reports=text.findings,
         batch_shapes=translation.batch_shapes(text) if backend.tells_shapes else BatchShapes(),
@@ -177,6 +179,7 @@ def _specs(
             origin={
                 **translation.origins(text, {**rules, **places, "root": str(folder.path / version)}),
                 **limits.origins(text),
+                **forests.origins(text, backend),
                 **handler_origins,
             },
         )

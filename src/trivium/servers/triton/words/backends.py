@@ -44,6 +44,15 @@ class Backend:
 ENSEMBLE = Backend("", "ensemble", engine="ensemble")
 """No backend: a graph of other models."""
 
+FOREST = "fil"
+KINDS_OF_FOREST: Mapping[str, Backend] = {
+    "xgboost": Backend(FOREST, "", "xgboost.model", engine="xgboost"),
+    "xgboost_json": Backend(FOREST, "", "xgboost.json", engine="xgboost"),
+    "xgboost_ubj": Backend(FOREST, "", "xgboost.ubj", engine="xgboost"),
+    "lightgbm": Backend(FOREST, "", "model.txt", engine="lightgbm"),
+}
+"""A `model_type` of the backend `fil` -> the file that it opens, and by what."""
+
 BACKENDS = (
     Backend("tensorrt", "tensorrt_plan", "model.plan"),
     Backend(
@@ -61,6 +70,7 @@ BACKENDS = (
     Backend("python", "", "model.py", engine="python-triton", needs_tensors=False),
     Backend("tensorflow", "tensorflow_savedmodel", "model.savedmodel", cpu_instances=2),
     Backend("tensorflow", "tensorflow_graphdef", "model.graphdef", cpu_instances=2),
+    *KINDS_OF_FOREST.values(),
 )
 _OF_OTHER_LAYOUTS = ("python-", "workflow")
 """How names of backends begin that we print for models whose files no config.pbtxt describes."""
@@ -70,7 +80,6 @@ WAYS_OUT: Mapping[str, str] = {
     "tensorrt": _TO_ONNX.format(": a plan runs on the GPU alone that it was made for"),
     "tensorflow": _TO_ONNX.format(", by tf2onnx for example"),
     "openvino": _TO_ONNX.format(""),
-    "fil": _TO_ONNX.format(", by onnxmltools for example") + ' Or load it in a model with backend: "python".',
     "dali": 'Write its steps as a model with backend: "python".',
     "vllm": _WEIGHTS,
     "tensorrtllm": _WEIGHTS,
@@ -79,8 +88,9 @@ WAYS_OUT: Mapping[str, str] = {
 
 _ALIASES = {"libtorch": "pytorch_libtorch"}
 _NAMES = sorted({backend.name for backend in BACKENDS})
-MODEL_FILES = frozenset(backend.filename for backend in BACKENDS)
-"""File names by which a version folder is recognised."""
+_RECOGNISED = tuple(backend for backend in BACKENDS if backend.name != FOREST)
+MODEL_FILES = frozenset(backend.filename for backend in _RECOGNISED)
+"""File names by which a version folder is recognised; those of `fil` are too common to be one."""
 
 
 def choose_backend(text: ConfigText, model: str, files: Collection[str]) -> Backend | Finding:
@@ -97,11 +107,13 @@ def choose_backend(text: ConfigText, model: str, files: Collection[str]) -> Back
             f"one of {', '.join(_NAMES)}, or another's name",
             "Serve that folder as it is: a config.pbtxt does not describe its files.",
         )
+    if config.backend == FOREST and (kind := config.parameters["model_type"].string_value):
+        return KINDS_OF_FOREST.get(kind, KINDS_OF_FOREST["xgboost"])
     if config.backend:
         rows = [backend for backend in BACKENDS if backend.name == config.backend]
         return _best(rows, config.default_model_filename, files) if rows else Backend(config.backend)
     for clue in ({config.default_model_filename}, files):
-        for backend in BACKENDS:
+        for backend in _RECOGNISED:
             if backend.filename in clue:
                 return backend
     _, _, suffix = model.rpartition(".")

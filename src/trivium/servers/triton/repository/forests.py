@@ -1,0 +1,92 @@
+"""Models of trees as Triton's backend `fil` describes them: its parameters, checked, and as our engines of trees take
+them.
+
+Source: the backend's own documentation of its configuration; `output_class` is what `is_classifier` was called before.
+Those of its parameters that choose kernels mean nothing here; the engine reports them.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from trivium.servers.triton.repository.environments import key_of
+from trivium.servers.triton.words.backends import FOREST, KINDS_OF_FOREST, Backend
+from trivium.servers.triton.words.config_text import ConfigText
+from trivium.types.findings import Finding
+from trivium.types.spec import Origin
+
+_KIND, _SCORES, _THRESHOLD = "model_type", "predict_proba", "threshold"
+_CLASSIFIES = ("is_classifier", "output_class")
+_SWITCHES: Mapping[str, bool] = {"true": True, "1": True, "false": False, "0": False}
+_OWN = (_KIND, _SCORES, *_CLASSIFIES, "xgboost_allow_unknown_field")
+_CHECKPOINT = "treelite_checkpoint"
+_TREELITE = (
+    "Save the model in its own library's form (XGBoost's JSON, LightGBM's text), or convert it to ONNX, by skl2onnx "
+    'for example, with backend: "onnxruntime".'
+)
+
+
+def check(text: ConfigText, backend: Backend) -> Iterator[Finding]:
+    """Find what is wrong with the parameters of a model of trees."""
+    if backend.name != FOREST:
+        return
+    kind = _value(text, _KIND)
+    if kind == _CHECKPOINT:
+        found = f"{_KIND} {kind}: checkpoints of Treelite are not read in this version"
+        yield text.fault(key_of(text, _KIND), found, _kinds(), _TREELITE)
+    elif kind and kind not in KINDS_OF_FOREST:
+        yield text.fault(key_of(text, _KIND), f"{_KIND} {kind}", _kinds(), "Write one of them.")
+    for name in (_SCORES, *_CLASSIFIES):
+        if (word := _value(text, name)) and word.lower() not in _SWITCHES:
+            yield text.fault(key_of(text, name), f"{name} {word}", "true or false", "Write one of them.")
+    if _is_on(text, _SCORES) and not _classifies(text):
+        hint = f"Add {_CLASSIFIES[0]} with the value true, or remove {_SCORES}."
+        found = f"{_SCORES} of a model that is no classifier"
+        yield text.fault(key_of(text, _SCORES), found, f"{_CLASSIFIES[0]} true beside it", hint)
+    if word := _value(text, _THRESHOLD):
+        try:
+            is_share = 0 <= float(word) <= 1
+        except ValueError:
+            is_share = False
+        if not is_share:
+            found, expected = f"{_THRESHOLD} {word}", "a probability, from 0 to 1"
+            yield text.fault(key_of(text, _THRESHOLD), found, expected, "Correct it, or remove it.")
+    for section, blocks in (("input", text.config.input), ("output", text.config.output)):
+        if len(blocks) > 1:
+            found = f"{len(blocks)} {section}s of a model of trees"
+            yield text.fault(section, found, "one", f"Leave {section}__0 alone.")
+
+
+def translated(text: ConfigText, backend: Backend, parameters: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the parameters of a checked model as its engine takes them."""
+    if backend.name != FOREST:
+        return parameters
+    answer = "values"
+    if _classifies(text):
+        answer = "probabilities" if _is_on(text, _SCORES) else "classes"
+    kept = {name: value for name, value in parameters.items() if name not in _OWN}
+    return {"answer": answer, **kept}
+
+
+def origins(text: ConfigText, backend: Backend) -> dict[str, Origin]:
+    """Return where what the engine takes was found."""
+    if backend.name != FOREST:
+        return {}
+    named = next((name for name in (_SCORES, *_CLASSIFIES) if _is_on(text, name)), "")
+    key = key_of(text, named) if named else ""
+    place = Origin(text.file, key, text.line(key)) if named else Origin("default of the backend fil", "")
+    return {"parameters[answer]": place}
+
+
+def _kinds() -> str:
+    return f"one of {', '.join(KINDS_OF_FOREST)}"
+
+
+def _value(text: ConfigText, name: str) -> str:
+    return text.config.parameters[name].string_value.strip() if name in text.config.parameters else ""
+
+
+def _is_on(text: ConfigText, name: str) -> bool:
+    return _SWITCHES.get(_value(text, name).lower(), False)
+
+
+def _classifies(text: ConfigText) -> bool:
+    return any(_is_on(text, name) for name in _CLASSIFIES)
