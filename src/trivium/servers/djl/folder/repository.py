@@ -35,7 +35,7 @@ from trivium.servers.djl.folder.workflow import (
     name_of,
     read_definition,
 )
-from trivium.servers.djl.words import adapters
+from trivium.types import adapters
 from trivium.servers.djl.words.engines import UNDECIDED
 from trivium.servers.djl.words.judging import judge
 from trivium.servers.djl.words.layers import from_environment, layered

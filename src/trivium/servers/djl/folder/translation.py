@@ -14,7 +14,7 @@ from trivium.servers.djl.folder.environment import EnvironmentRules, own_environ
 from trivium.servers.djl.folder.folder import DjlModelFolder
 from trivium.servers.djl.folder.groups import GroupTranslation
 from trivium.servers.djl.folder.parameters import parameters
-from trivium.servers.djl.words import adapters
+from trivium.types import adapters
 from trivium.servers.djl.words.language_model_keys import DEFAULT_NAME, SERVED_NAME
 from trivium.servers.djl.words.settings import DEFAULT_PRIORITY, PRIORITY_LEVELS, DjlSettings, Placed
 from trivium.types.metrics import ModelMetrics
