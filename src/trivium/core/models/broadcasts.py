@@ -135,6 +135,10 @@ class Broadcasts:
         """Return what each later instance calls, in the order in which it was added."""
         return tuple(self._calls.values())
 
+    def has(self, topic: str) -> bool:
+        """Tell whether there is a call of a topic."""
+        return topic in self._calls
+
     def check(self, topic: str) -> None:
         """Raise MODEL_FAILED for a topic without a call, if the model has any functions to call."""
         if self._spec.functions and topic not in self._calls:

@@ -95,6 +95,7 @@ class Registry:
         self._pinned: dict[str, str] = {}  # model -> the version that was chosen for requests without one
         self._latest: dict[str, ServedModel] = {}
         self._aliases = Aliases()
+        self._adaptable: dict[str, ServedModel] = {}  # those that generate, and may have adapters
         self.routes: dict[str, ServedModel | VersionTurns] = {}
         """Who takes a request that names no version, by model; read only."""
         self.at_start: frozenset[str] = frozenset()
@@ -167,7 +168,7 @@ class Registry:
         versions = self._models.get(name)
         if not name and (only := self._only()):
             return self.serving(only, version)
-        if versions is None and len(meant := self._aliases.meant(name)) == 1:
+        if versions is None and len(meant := self._meant(name)) == 1:
             return self.serving(meant[0], version)
         if not name:
             raise ServeError(
@@ -202,8 +203,21 @@ class Registry:
 
     def own_name(self, name: str) -> str:
         """Return what a model calls itself that a request calls so; the same for what is no alias of just one."""
-        meant = () if name in self._models else self._aliases.meant(name)
+        meant = () if name in self._models else self._meant(name)
         return meant[0] if len(meant) == 1 else name
+
+    def adapter_meant(self, name: str) -> str:
+        """Return the adapter by whose name a request calls a model; empty for a name that is the model's own."""
+        if name in self._models or self._aliases.meant(name):
+            return ""
+        return name if len(self._adapted(name)) == 1 else ""
+
+    def _meant(self, name: str) -> tuple[str, ...]:
+        """Return the models that have an alias, or else an adapter, of this name."""
+        return self._aliases.meant(name) or self._adapted(name)
+
+    def _adapted(self, name: str) -> tuple[str, ...]:
+        return tuple(model for model, latest in self._adaptable.items() if latest.has_adapter(name))
 
     def coming(self, name: str, version: str = "") -> Record | None:
         """Return the version that will serve a request once it is loaded; None where one serves it now, and where none
@@ -281,6 +295,7 @@ class Registry:
             frozenset() if record.loaded is None else record.loaded.takes,
             () if record.loaded is None else record.loaded.spec.aliases,
             0 if record.loaded is None else record.loaded.spec.context,
+            () if self._adaptable.get(record.name) is not record.loaded else record.loaded.standing,
         )
 
     def _only(self) -> str:
@@ -298,12 +313,16 @@ class Registry:
         if not ready:
             self._latest.pop(name, None)
             self.routes.pop(name, None)
+            self._adaptable.pop(name, None)
             self._aliases.put(name, ())
             return
         latest = self._latest[name] = pinned[-1] if pinned else ready[-1]
         in_turns = len(ready) > 1 and not pinned and latest.spec.in_turns
         self.routes[name] = VersionTurns(ready) if in_turns else latest
         self._aliases.put(name, latest.spec.aliases)
+        self._adaptable.pop(name, None)
+        if latest.spec.functions and latest.generates:
+            self._adaptable[name] = latest
 
     def _near(self, name: str) -> str:
         if not self._models:

@@ -35,7 +35,7 @@ from trivium.types.buffers import Lease
 from trivium.types.debug_state import ModelDebugState, SequenceDebugState
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError, anew, frameless
-from trivium.types.generation import Generated
+from trivium.types.generation import Generate, Generated
 from trivium.types.interfaces import Check, Clock, Sink
 from trivium.types.operations import Broadcast, CallRef, Infer, ModelDescription, ResponsePart
 from trivium.types.payload import Payload, Raw, Tensors, cover
@@ -167,6 +167,8 @@ class ServedModel:
         """Judge an item, and put it into the queue. Raises ServeError for one that is refused."""
         self._adapter.admit(item)
         infer = item.operation
+        if type(infer.payload) is Generate and infer.payload.adapter:
+            self._broadcasts.check(infer.payload.adapter)
         if infer.payload.lease is not None:
             cover(infer.payload)
         if self._tracing.is_on:
@@ -211,6 +213,15 @@ class ServedModel:
                 self._refuse(item, frameless(error))
 
         self._context.offload(lambda: self._adapter.read(infer), done)
+
+    @property
+    def generates(self) -> bool:
+        """Tell whether it takes requests to generate."""
+        return self._adapter.generates
+
+    def has_adapter(self, name: str) -> bool:
+        """Tell whether an adapter of this name is registered."""
+        return self._broadcasts.has(name)
 
     @property
     def standing(self) -> tuple[StandingCall, ...]:

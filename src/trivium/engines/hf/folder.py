@@ -41,7 +41,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class StoredHead:
-    """What a safetensors file says of one tensor."""
+    """One tensor, as the head of a safetensors file tells of it."""
 
     dtype: str
     shape: tuple[int, ...]

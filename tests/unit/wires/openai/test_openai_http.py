@@ -452,7 +452,7 @@ def test_models():
     document = json.loads(body(encoder.encode(ResponsePart(answer=Listing(ROWS)))))
     assert document["data"] == [*expected, {"id": "onnx", **plain}]
     operation, encoder = ask("/v1/models/a%20b", b"", method="GET")
-    assert operation == Describe("a b")
+    assert operation == Describe("a b", in_full=True)
     assert encoder.encode(ResponsePart(error=ServeError(Code.NOT_FOUND, "none"))).status == 404
 
 

@@ -19,7 +19,7 @@ from trivium.engines.hf.lora.limits import AdapterLimits
 from trivium.types import reasons
 from trivium.types.adapters import FUNCTIONS, NAME, SOURCE, UNREGISTER
 from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ServeError, named
+from trivium.types.errors import Code, ServeError, named, said_by
 from trivium.types.payload import Raw
 from trivium.types.spec import ModelSpec
 
@@ -122,7 +122,7 @@ class Adapters:
             with torch.inference_mode():
                 changes = self._read(files)
         except Exception as error:
-            is_memory = isinstance(error, MemoryError) or "out of memory" in str(error)
+            is_memory = isinstance(error, MemoryError) or "out of memory" in said_by(error)
             code = Code.OUT_OF_MEMORY if is_memory else Code.LOAD_FAILED
             raise adapter_error(
                 self._spec, name, f"{WEIGHTS} cannot be read: {named(error)[:500]}", code

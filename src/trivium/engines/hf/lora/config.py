@@ -52,7 +52,7 @@ class AdapterFault(Exception):
 
 @dataclass(frozen=True, slots=True)
 class AdapterConfig:
-    """What a folder says of its adapter. `layers` are those that it is for, all where there are none."""
+    """Holds what a folder says of its adapter. `layers` are those that it is for, all where there are none."""
 
     rank: int
     alpha: float

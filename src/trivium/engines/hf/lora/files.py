@@ -10,7 +10,7 @@ from pathlib import Path
 
 from trivium.engines.hf.folder import StoredHead, read_head, read_json, unfit
 from trivium.engines.hf.lora.config import FILE, AdapterConfig, AdapterFault, read
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, said_by
 from trivium.types.spec import ModelSpec
 
 WEIGHTS = "adapter_model.safetensors"
@@ -65,7 +65,7 @@ def read_adapter(spec: ModelSpec, name: str, source: str, most_rank: int) -> Ada
     except AdapterFault as fault:
         raise adapter_error(spec, name, str(fault)) from fault
     except (OSError, ValueError) as error:
-        raise adapter_error(spec, name, f"{source[:200]!r} cannot be read: {error}.") from error
+        raise adapter_error(spec, name, f"{source[:200]!r} cannot be read: {said_by(error)}.") from error
 
 
 def tensor_names(module: str) -> tuple[str, str]:

@@ -30,7 +30,7 @@ class AdaptableModule:
 
 @dataclass(frozen=True, slots=True)
 class ModuleChange:
-    """What an adapter adds to what a module returns: its input times both matrices, scaled."""
+    """Adds to what a module returns: its input times both matrices, scaled."""
 
     down: torch.Tensor
     up: torch.Tensor

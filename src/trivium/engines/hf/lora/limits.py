@@ -10,7 +10,7 @@ MOST_ADAPTERS = 64
 
 @dataclass(frozen=True, slots=True)
 class AdapterLimits:
-    """What the adapters of a model may be: of a `rank` at most, so many in `number`, and in `bytes`."""
+    """Bounds the adapters of a model: of a `rank` at most, so many in `number`, and in `bytes`."""
 
     rank: int
     number: int
@@ -19,7 +19,7 @@ class AdapterLimits:
     """The setting that says the number, if one does."""
 
     def shortage(self, held: int, held_bytes: int, size: int) -> str:
-        """Say why one more adapter of this size has no room beside those that are held; empty where it has."""
+        """Say why one more adapter of this size has no room with those that are held; empty where it has."""
         if held >= self.number:
             said = (
                 f"{self.setting} is {self.number}" if self.setting else f"{self.number} are held by default"
