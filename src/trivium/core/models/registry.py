@@ -280,6 +280,7 @@ class Registry:
             state, reason = VersionState.FAILED, why
         is_versioned = record.spec is None or record.spec.is_versioned
         at_start = record.name in self.at_start
+        adaptable = self._adaptable.get(record.name)
         return VersionStatus(
             record.name,
             record.version,
@@ -295,7 +296,7 @@ class Registry:
             frozenset() if record.loaded is None else record.loaded.takes,
             () if record.loaded is None else record.loaded.spec.aliases,
             0 if record.loaded is None else record.loaded.spec.context,
-            () if self._adaptable.get(record.name) is not record.loaded else record.loaded.standing,
+            () if adaptable is None or adaptable is not record.loaded else adaptable.standing,
         )
 
     def _only(self) -> str:

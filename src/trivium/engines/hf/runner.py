@@ -148,8 +148,16 @@ class RollingRunner:
         self.reset()
 
     def debug_state(self) -> dict[str, int]:
-        """Return what there is: requests that are read or computed, and slots that nobody has."""
-        return {"unread": len(self._unread), "requests": len(self._requests), "free": len(self._slots.free)}
+        """Return what there is: requests that are read or computed, slots that nobody has, adapters (those that were
+        removed and still run among them), and the modules that they change.
+        """
+        return {
+            "unread": len(self._unread),
+            "requests": len(self._requests),
+            "free": len(self._slots.free),
+            "adapters": self._adapters.held,
+            "adapted_modules": self._adapters.layers.hooked,
+        }
 
     # -- joining --
 

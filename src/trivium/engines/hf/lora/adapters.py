@@ -55,6 +55,11 @@ class Adapters:
         return sum(one.bytes for one in (*self._loaded.values(), *self._retired))
 
     @property
+    def held(self) -> int:
+        """Return how many there are, of those that some request still has, too."""
+        return len(self._loaded) + len(self._retired)
+
+    @property
     def has_retired(self) -> bool:
         """Return whether one was replaced or removed that some request may still have."""
         return bool(self._retired)
