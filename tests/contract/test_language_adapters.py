@@ -120,7 +120,6 @@ def test_every_class(kind, tmp_path):
 def test_adapters_come_change_and_go_while_requests_run(model, adapters, references):
     long = asked(5, 20, 30)
     with opened(model, {"a": adapters["a"]}) as steps:
-        layers = steps.runner
         first = steps.add(**long, adapter="a")
         for _ in range(4):
             steps.step()
@@ -136,9 +135,9 @@ def test_adapters_come_change_and_go_while_requests_run(model, adapters, referen
         third, plain = steps.add(**long, adapter="c"), steps.add(**long)
         steps.run()
         answers = [steps.answer(one) for one in (first, second, third, plain)]
-        assert layers.debug_state()["adapters"] == 1
+        assert steps.runner.debug_adapters()["held"] == 1
         steps.call(UNREGISTER, "c")
-        assert layers.debug_state()["adapters"] == layers.debug_state()["adapted_modules"] == 0
+        assert steps.runner.debug_adapters() == {"held": 0, "modules": 0}
     compared(
         references, [{**long, "adapter": name} if name else long for name in ("a", "b", "c", "")], answers
     )
@@ -149,10 +148,9 @@ def test_an_adapter_that_is_gone_costs_nothing_once_its_last_request_has_ended(m
         item = steps.add(**asked(5, 20, 30), adapter="a")
         steps.step()
         steps.call(UNREGISTER, "a")
-        assert steps.runner.debug_state()["adapted_modules"] == 4
+        assert steps.runner.debug_adapters() == {"held": 1, "modules": 4}
         steps.runner.abort(item)
-        assert steps.runner.debug_state()["adapted_modules"] == 0
-        assert steps.runner.debug_state()["adapters"] == 0
+        assert steps.runner.debug_adapters() == {"held": 0, "modules": 0}
 
 
 def test_beginnings_are_an_adapters_own_and_of_its_latest_weights(model, adapters, references):
@@ -247,8 +245,7 @@ def test_the_head_may_be_changed(model, tmp_path):
 
 def test_without_adapters_no_module_has_a_hook(model):
     with opened(model) as steps:
-        state = steps.runner.debug_state()
-        assert state["adapted_modules"] == state["adapters"] == 0
+        assert steps.runner.debug_adapters() == {"held": 0, "modules": 0}
         with pytest.raises(ServeError, match="The adapter a has not been registered"):
             steps.add(**asked(1), adapter="a")
     with Steps(model) as steps, pytest.raises(ServeError, match="has not been registered"):

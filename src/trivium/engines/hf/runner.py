@@ -148,16 +148,14 @@ class RollingRunner:
         self.reset()
 
     def debug_state(self) -> dict[str, int]:
-        """Return what there is: requests that are read or computed, slots that nobody has, adapters (those that were
-        removed and still run among them), and the modules that they change.
+        """Return what there is: requests that are read or computed, and slots that nobody has."""
+        return {"unread": len(self._unread), "requests": len(self._requests), "free": len(self._slots.free)}
+
+    def debug_adapters(self) -> dict[str, int]:
+        """Return how many adapters there are, those that were removed and still run among them, and how many modules
+        look for them.
         """
-        return {
-            "unread": len(self._unread),
-            "requests": len(self._requests),
-            "free": len(self._slots.free),
-            "adapters": self._adapters.held,
-            "adapted_modules": self._adapters.layers.hooked,
-        }
+        return {"held": self._adapters.held, "modules": self._adapters.layers.hooked}
 
     # -- joining --
 
