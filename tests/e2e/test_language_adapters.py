@@ -7,7 +7,6 @@ Files as people post them, made tiny: the folder and the requests of LMI's guide
 """
 
 import asyncio
-import json
 import os
 import signal
 from collections.abc import Iterator
