@@ -135,13 +135,9 @@ class Broadcasts:
         """Return what each later instance calls, in the order in which it was added."""
         return tuple(self._calls.values())
 
-    def has(self, topic: str) -> bool:
-        """Tell whether there is a call of a topic."""
-        return topic in self._calls
-
     def check(self, topic: str) -> None:
-        """Raise MODEL_FAILED for a topic without a call, if the model has any functions to call."""
-        if self._spec.functions and topic not in self._calls:
+        """Raise MODEL_FAILED for a topic without a call, if one is named, and the model has any functions to call."""
+        if topic and self._spec.functions and topic not in self._calls:
             raise ServeError(
                 Code.MODEL_FAILED,
                 f"The adapter {topic[:200]} has not been registered",

@@ -16,6 +16,7 @@ from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Sink
 from trivium.types.operations import Infer, Listing, VersionStatus
+from trivium.types.payload import PayloadKind
 from trivium.types.registered_names import named_version
 from trivium.types.running import ItemId
 from trivium.types.schedules import Graph
@@ -217,7 +218,8 @@ class Registry:
         return self._aliases.meant(name) or self._adapted(name)
 
     def _adapted(self, name: str) -> tuple[str, ...]:
-        return tuple(model for model, latest in self._adaptable.items() if latest.has_adapter(name))
+        found = self._adaptable.items()
+        return tuple(model for model, latest in found if any(call.topic == name for call in latest.standing))
 
     def coming(self, name: str, version: str = "") -> Record | None:
         """Return the version that will serve a request once it is loaded; None where one serves it now, and where none
@@ -322,7 +324,7 @@ class Registry:
         self.routes[name] = VersionTurns(ready) if in_turns else latest
         self._aliases.put(name, latest.spec.aliases)
         self._adaptable.pop(name, None)
-        if latest.spec.functions and latest.generates:
+        if latest.spec.functions and PayloadKind.GENERATE in latest.takes:
             self._adaptable[name] = latest
 
     def _near(self, name: str) -> str:

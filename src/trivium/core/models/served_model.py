@@ -167,7 +167,7 @@ class ServedModel:
         """Judge an item, and put it into the queue. Raises ServeError for one that is refused."""
         self._adapter.admit(item)
         infer = item.operation
-        if type(infer.payload) is Generate and infer.payload.adapter:
+        if type(infer.payload) is Generate:
             self._broadcasts.check(infer.payload.adapter)
         if infer.payload.lease is not None:
             cover(infer.payload)
@@ -213,15 +213,6 @@ class ServedModel:
                 self._refuse(item, frameless(error))
 
         self._context.offload(lambda: self._adapter.read(infer), done)
-
-    @property
-    def generates(self) -> bool:
-        """Tell whether it takes requests to generate."""
-        return self._adapter.generates
-
-    def has_adapter(self, name: str) -> bool:
-        """Tell whether an adapter of this name is registered."""
-        return self._broadcasts.has(name)
 
     @property
     def standing(self) -> tuple[StandingCall, ...]:
@@ -295,12 +286,11 @@ class ServedModel:
 
     def described(self, description: ModelDescription) -> ModelDescription:
         """Add what is known of its instances and its queue."""
-        now = self._clock.now()
-        instances = tuple(slot.status(number, now) for number, slot in self._pool.slots().items())
+        now, slots = self._clock.now(), self._pool.slots()
         return msgspec.structs.replace(
             description,
             groups=self.groups,
-            instances=instances,
+            instances=tuple(slot.status(number, now) for number, slot in slots.items()),
             opening=self._scaler.opening(),
             queued=self._queue.count,
             standing=self._broadcasts.standing,
@@ -335,8 +325,7 @@ class ServedModel:
             )
         if self._scaler.is_failed:
             raise self.failure()
-        if adapter:
-            self._broadcasts.check(adapter)
+        self._broadcasts.check(adapter)
 
     def lend(self, size: int, lead: int = 0) -> Lease | None:
         """Memory that its workers share, for a request's body; None where it has none, or no room in it."""

@@ -15,7 +15,7 @@ from trivium.core.execution import execute
 from trivium.core.workers.generation_wire import read_request, write_part
 from trivium.machine.quiet_libraries import quieted
 from trivium.types.datatype import BY_NAME
-from trivium.types.errors import ServeError
+from trivium.types.errors import ServeError, frameless
 from trivium.types.generation import Generated
 from trivium.types.interfaces import CallsFunctions, FindEngine, OpensRunner, OpensStepRunner
 from trivium.types.operations import Infer
@@ -123,7 +123,7 @@ class StepAdapter(Adapter):
         try:
             return _outcome(self._runner.call(item.method, payload))
         except ServeError as error:
-            return _failure(error)
+            return _failure(frameless(error))
 
     def step(self) -> Step | None:
         """See `Adapter`."""
