@@ -6,11 +6,14 @@ CLOSE = 1e-4
 """Two best logits that lie nearer may change their places, where sums are made in another order."""
 
 
-def generated(folder, told):
-    """What `generate` answers: of each request the tokens, and how far the two best logits lie apart."""
+def generated(folder, told, model=None):
+    """What `generate` answers of the model in a folder: of each request the tokens, and how far the two best logits
+    lie apart. It may be another `model`, that has the tokenizer of the folder.
+    """
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
+    if model is None:
+        model = transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     found = []
     for request in told:

@@ -17,6 +17,7 @@ import pytest
 from tests.harness.virtual_models import make_spec
 
 from trivium.engines.hf.engine import ENGINE
+from trivium.types.adapters import FUNCTIONS, payload
 from trivium.types.errors import ServeError
 from trivium.types.generation import Embeddings, Generate, Generated, Sampling, joined
 from trivium.types.operations import Infer
@@ -228,7 +229,8 @@ def spec(folder: Path, **parameters: object):
     """The spec of a model in a folder, or of a GGUF file."""
     texts = {"threads": "1"} | {name: str(value) for name, value in parameters.items()}
     root, entry = (folder.parent, folder.name) if folder.suffix == ".gguf" else (folder, "")
-    return replace(make_spec(), root=root, engine="hf", entry=entry, parameters=texts)
+    functions = FUNCTIONS if "enable_lora" in parameters else ()
+    return replace(make_spec(), root=root, engine="hf", entry=entry, parameters=texts, functions=functions)
 
 
 def kv_bytes(folder: Path, tokens: int) -> int:
@@ -269,6 +271,10 @@ class Steps:
         self._count += 1
         self.runner.add(self._count, Infer("m", Generate(sampling=sampling, **fields)))
         return self._count
+
+    def call(self, function: str, name: str, src: Path | str = "") -> None:
+        """Have a function called, of those that manage adapters."""
+        self.runner.call(function, payload(name, str(src)))
 
     def step(self):
         """Make one step that computes something, and return its report; None where all has ended."""

@@ -36,6 +36,8 @@ from trivium.types.spec import TensorSpec
 
 TEXT, IDS, EMBEDS = "text_input", "input_ids", "inputs_embeds"
 STREAM, SAMPLING, EXCLUDES = "stream", "sampling_parameters", "exclude_input_in_output"
+ADAPTER = "lora_name"
+"""What Triton's vLLM backend calls the adapter of a request, among its sampling parameters."""
 MOST_PROMPTS = 2048
 """Prompts of one request."""
 
@@ -85,7 +87,7 @@ _REFUSED: Mapping[str, tuple[str, tuple[object, ...]]] = {
 }
 _MAX_TOKENS = 16
 _OWN = (TEXT, IDS, EMBEDS, STREAM, SAMPLING, EXCLUDES)
-_KNOWN = (*_OWN, *NAMES, *_REFUSED)
+_KNOWN = (*_OWN, ADAPTER, *NAMES, *_REFUSED)
 
 
 def to_generate(
@@ -175,18 +177,21 @@ def _generate(fields: RequestFields, model: str, is_strict: bool, rest: Mapping[
         raise field_error(
             TEXT, f"Exactly one of '{TEXT}', '{IDS}' and '{EMBEDS}' is needed. Send one of them."
         )
-    sampling = _sampling(fields, is_strict)
+    sampling, adapter = _sampling(fields, is_strict)
     if not is_strict:
         for name in rest:
             if near(name, NAMES, 0.75):
                 raise unknown_field("", name, _KNOWN)
     echoes = prompts is not None and not streams and not excludes
-    return Generate(prompts, None, ids, embeds, sampling, streams, echoes)
+    return Generate(prompts, None, ids, embeds, sampling, streams, echoes, adapter=adapter)
 
 
-def _sampling(fields: RequestFields, is_strict: bool) -> Sampling:
-    """Return what the parameters say, and the JSON in `sampling_parameters`, which may not contradict them."""
+def _sampling(fields: RequestFields, is_strict: bool) -> tuple[Sampling, str]:
+    """Return what the parameters say, and the JSON in `sampling_parameters`, which may not contradict them; and the
+    adapter that one of them names.
+    """
     packed = fields.take(SAMPLING)
+    adapter = fields.text(ADAPTER) or ""
     said = _said(fields)
     if is_strict:
         fields.refuse_others(_KNOWN)
@@ -198,8 +203,11 @@ def _sampling(fields: RequestFields, is_strict: bool) -> Sampling:
                 raise inner.contradiction(
                     name, "a parameter says the same thing with another value. Send one."
                 )
-        inner.refuse_others((*NAMES, *_REFUSED))
-    return sampling_of(_filled(said), fields, NAMES)
+        if (named := inner.text(ADAPTER) or adapter) != adapter and adapter:
+            raise inner.contradiction(ADAPTER, "a parameter names another one. Send one.")
+        adapter = named
+        inner.refuse_others((ADAPTER, *NAMES, *_REFUSED))
+    return sampling_of(_filled(said), fields, NAMES), adapter
 
 
 def _filled(said: Said) -> Said:

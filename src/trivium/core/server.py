@@ -312,6 +312,8 @@ class Server:
                     name, version = operation.model, operation.version
                     sink(ResponsePart(error=frameless(error), model=name, version=version))
                     return COMPLETED
+                if not operation.adapter and (adapter := self._registry.adapter_meant(operation.model)):
+                    operation = msgspec.structs.replace(operation, adapter=adapter)
             return model.submit(next(self._numbers), operation, sink)
         if isinstance(operation, Change):
             self._control.begin(operation, sink)

@@ -74,7 +74,8 @@ class Generate(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     `scores_prompts` its tokens do as well, each with its log probability behind those before it. `tells_prompts`: the
     first part has the ids of the prompts. `counts_parts`: each part has the usage so far. `adds_special`: whether the
     tokenizer puts its own tokens around a text (None: around prompts, and not around what a template has made).
-    `cache_salt`: what is kept of this request is found by those alone that have the same.
+    `cache_salt`: what is kept of this request is found by those alone that have the same. `adapter`: the name of the
+    adapter that changes what the model computes for it.
     """
 
     prompts: tuple[str, ...] | None = None
@@ -92,6 +93,7 @@ class Generate(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     counts_parts: bool = False
     adds_special: bool | None = None
     cache_salt: str = ""
+    adapter: str = ""
 
 
 class TokenText(msgspec.Struct, frozen=True, gc=False, array_like=True):

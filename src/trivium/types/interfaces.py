@@ -13,7 +13,7 @@ from trivium.types.fetching import FetchBounds
 from trivium.types.findings import Finding
 from trivium.types.generation import Generated
 from trivium.types.operations import Infer, Load, Operation, ResponsePart
-from trivium.types.payload import Payload, PayloadKind, Tensors
+from trivium.types.payload import Payload, PayloadKind, Raw, Tensors
 from trivium.types.running import (
     Batch,
     Event,
@@ -273,6 +273,15 @@ class StepRunner(Protocol):
 
     def close(self) -> None:
         """Free everything. No call follows."""
+        ...
+
+
+@runtime_checkable
+class CallsFunctions(Protocol):
+    """Extends a step runner whose functions may be called by name: those that its spec names."""
+
+    def call(self, function: str, payload: Raw) -> Raw:
+        """Do it, between two steps, and return its answer. Raises ServeError."""
         ...
 
 

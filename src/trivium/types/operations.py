@@ -398,7 +398,8 @@ class VersionStatus(msgspec.Struct, frozen=True):
     that. Without `is_versioned` its version was filled in by a rule. `at_start`: the server was started with its model.
     `is_member`: a graph has brought it. `is_loaded`: it was loaded, whatever became of it since; `least`: instances
     that it always has, or will have; `is_default`: it serves the requests that name no version. Of one that is loaded
-    also the kinds of payload that it `takes`, and what its spec says of its `aliases` and `context`.
+    also the kinds of payload that it `takes`, what its spec says of its `aliases` and `context`, and, if it generates,
+    its `adapters`.
     """
 
     model: str
@@ -415,6 +416,7 @@ class VersionStatus(msgspec.Struct, frozen=True):
     takes: frozenset[PayloadKind] = frozenset()
     aliases: tuple[str, ...] = ()
     context: int = 0
+    adapters: tuple[StandingCall, ...] = ()
 
 
 class InstanceStatus(msgspec.Struct, frozen=True, gc=False):

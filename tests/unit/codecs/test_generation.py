@@ -69,6 +69,16 @@ DEFAULTS = Sampling(samples=True, max_tokens=16)
             {},
             Generate(ids=((1, 2),), sampling=Sampling(samples=True, max_tokens=16, shows_special=True)),
         ),
+        (
+            fields({"text_input": "hi", "parameters": {"lora_name": "eng"}}),
+            {},
+            Generate(("hi",), sampling=DEFAULTS, echoes=True, adapter="eng"),
+        ),
+        (
+            tensors(text_input=[b"hi"], sampling_parameters=[b'{"lora_name": "eng"}']),
+            {"lora_name": "eng"},
+            Generate(("hi",), sampling=DEFAULTS, echoes=True, adapter="eng"),
+        ),
     ],
 )
 def test_requests(payload, parameters, expected):
@@ -124,6 +134,12 @@ def test_parameters_that_are_not_of_sampling_are_left():
             {"top_p": 0.6},
             "sampling_parameters.top_p",
         ),
+        (
+            tensors(text_input=[b"hi"], sampling_parameters=[b'{"lora_name": "a"}']),
+            {"lora_name": "b"},
+            "sampling_parameters.lora_name",
+        ),
+        (fields({"text_input": "hi", "parameters": {"lora_name": 5}}), {}, "lora_name"),
         (tensors(text_input=[b"hi"]), {"n": 3, "best_of": 2}, "best_of"),
         (tensors(text_input=[b"hi"]), {"max_tokens": 3, "min_tokens": 4}, "min_tokens"),
         (tensors(input_ids=[-1]), {}, "input_ids"),

@@ -136,8 +136,8 @@ class Broadcasts:
         return tuple(self._calls.values())
 
     def check(self, topic: str) -> None:
-        """Raise MODEL_FAILED for a topic without a call, if the model has any functions to call."""
-        if self._spec.functions and topic not in self._calls:
+        """Raise MODEL_FAILED for a topic without a call, if one is named, and the model has any functions to call."""
+        if topic and self._spec.functions and topic not in self._calls:
             raise ServeError(
                 Code.MODEL_FAILED,
                 f"The adapter {topic[:200]} has not been registered",

@@ -16,6 +16,7 @@ from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Sink
 from trivium.types.operations import Infer, Listing, VersionStatus
+from trivium.types.payload import PayloadKind
 from trivium.types.registered_names import named_version
 from trivium.types.running import ItemId
 from trivium.types.schedules import Graph
@@ -95,6 +96,7 @@ class Registry:
         self._pinned: dict[str, str] = {}  # model -> the version that was chosen for requests without one
         self._latest: dict[str, ServedModel] = {}
         self._aliases = Aliases()
+        self._adaptable: dict[str, ServedModel] = {}  # those that generate, and may have adapters
         self.routes: dict[str, ServedModel | VersionTurns] = {}
         """Who takes a request that names no version, by model; read only."""
         self.at_start: frozenset[str] = frozenset()
@@ -167,7 +169,7 @@ class Registry:
         versions = self._models.get(name)
         if not name and (only := self._only()):
             return self.serving(only, version)
-        if versions is None and len(meant := self._aliases.meant(name)) == 1:
+        if versions is None and len(meant := self._meant(name)) == 1:
             return self.serving(meant[0], version)
         if not name:
             raise ServeError(
@@ -202,8 +204,22 @@ class Registry:
 
     def own_name(self, name: str) -> str:
         """Return what a model calls itself that a request calls so; the same for what is no alias of just one."""
-        meant = () if name in self._models else self._aliases.meant(name)
+        meant = () if name in self._models else self._meant(name)
         return meant[0] if len(meant) == 1 else name
+
+    def adapter_meant(self, name: str) -> str:
+        """Return the adapter by whose name a request calls a model; empty for a name that is the model's own."""
+        if name in self._models or self._aliases.meant(name):
+            return ""
+        return name if len(self._adapted(name)) == 1 else ""
+
+    def _meant(self, name: str) -> tuple[str, ...]:
+        """Return the models that have an alias, or else an adapter, of this name."""
+        return self._aliases.meant(name) or self._adapted(name)
+
+    def _adapted(self, name: str) -> tuple[str, ...]:
+        found = self._adaptable.items()
+        return tuple(model for model, latest in found if any(call.topic == name for call in latest.standing))
 
     def coming(self, name: str, version: str = "") -> Record | None:
         """Return the version that will serve a request once it is loaded; None where one serves it now, and where none
@@ -266,6 +282,7 @@ class Registry:
             state, reason = VersionState.FAILED, why
         is_versioned = record.spec is None or record.spec.is_versioned
         at_start = record.name in self.at_start
+        adaptable = self._adaptable.get(record.name)
         return VersionStatus(
             record.name,
             record.version,
@@ -281,6 +298,7 @@ class Registry:
             frozenset() if record.loaded is None else record.loaded.takes,
             () if record.loaded is None else record.loaded.spec.aliases,
             0 if record.loaded is None else record.loaded.spec.context,
+            () if adaptable is None or adaptable is not record.loaded else adaptable.standing,
         )
 
     def _only(self) -> str:
@@ -298,12 +316,16 @@ class Registry:
         if not ready:
             self._latest.pop(name, None)
             self.routes.pop(name, None)
+            self._adaptable.pop(name, None)
             self._aliases.put(name, ())
             return
         latest = self._latest[name] = pinned[-1] if pinned else ready[-1]
         in_turns = len(ready) > 1 and not pinned and latest.spec.in_turns
         self.routes[name] = VersionTurns(ready) if in_turns else latest
         self._aliases.put(name, latest.spec.aliases)
+        self._adaptable.pop(name, None)
+        if latest.spec.functions and PayloadKind.GENERATE in latest.takes:
+            self._adaptable[name] = latest
 
     def _near(self, name: str) -> str:
         if not self._models:

@@ -35,7 +35,7 @@ from trivium.types.buffers import Lease
 from trivium.types.debug_state import ModelDebugState, SequenceDebugState
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError, anew, frameless
-from trivium.types.generation import Generated
+from trivium.types.generation import Generate, Generated
 from trivium.types.interfaces import Check, Clock, Sink
 from trivium.types.operations import Broadcast, CallRef, Infer, ModelDescription, ResponsePart
 from trivium.types.payload import Payload, Raw, Tensors, cover
@@ -167,6 +167,8 @@ class ServedModel:
         """Judge an item, and put it into the queue. Raises ServeError for one that is refused."""
         self._adapter.admit(item)
         infer = item.operation
+        if type(infer.payload) is Generate:
+            self._broadcasts.check(infer.payload.adapter)
         if infer.payload.lease is not None:
             cover(infer.payload)
         if self._tracing.is_on:
@@ -284,12 +286,11 @@ class ServedModel:
 
     def described(self, description: ModelDescription) -> ModelDescription:
         """Add what is known of its instances and its queue."""
-        now = self._clock.now()
-        instances = tuple(slot.status(number, now) for number, slot in self._pool.slots().items())
+        now, slots = self._clock.now(), self._pool.slots()
         return msgspec.structs.replace(
             description,
             groups=self.groups,
-            instances=instances,
+            instances=tuple(slot.status(number, now) for number, slot in slots.items()),
             opening=self._scaler.opening(),
             queued=self._queue.count,
             standing=self._broadcasts.standing,
@@ -324,8 +325,7 @@ class ServedModel:
             )
         if self._scaler.is_failed:
             raise self.failure()
-        if adapter:
-            self._broadcasts.check(adapter)
+        self._broadcasts.check(adapter)
 
     def lend(self, size: int, lead: int = 0) -> Lease | None:
         """Memory that its workers share, for a request's body; None where it has none, or no room in it."""

@@ -66,6 +66,8 @@ class PayloadAdapter:
         if self.generates:
             if type(payload) is not Generate:
                 item.operation = self._as_generate(infer)
+            if infer.adapter:
+                item.operation = _adapted(item.operation)
             item.rows = 1
             return
         if type(payload) is Raw and not self._takes_raw:
@@ -241,6 +243,13 @@ def payload_adapter(
     if most is None:
         return PayloadAdapter(spec, takes, answers)
     return BoundedPayloadAdapter(spec, takes, answers, most)
+
+
+def _adapted(infer: Infer) -> Infer:
+    """Return a request to generate by the adapter that its route, or the name of its model, says."""
+    payload = infer.payload
+    assert isinstance(payload, Generate), "it was made so"
+    return msgspec.structs.replace(infer, payload=msgspec.structs.replace(payload, adapter=infer.adapter))
 
 
 def _leased(generate: Generate, lease: Lease | None) -> Generate:

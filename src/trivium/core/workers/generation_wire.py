@@ -29,6 +29,7 @@ class _RequestText(msgspec.Struct, frozen=True, gc=False):
     counts_parts: bool = False
     adds_special: bool | None = None
     cache_salt: str = ""
+    adapter: str = ""
 
 
 _read_request = msgspec.json.Decoder(_RequestText).decode
@@ -65,6 +66,7 @@ def read_request(told: values.Generate) -> Generate:
         counts_parts=text.counts_parts,
         adds_special=text.adds_special,
         cache_salt=text.cache_salt,
+        adapter=text.adapter,
     )
 
 

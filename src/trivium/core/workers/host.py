@@ -15,9 +15,15 @@ from trivium.core.execution import execute
 from trivium.core.workers.generation_wire import read_request, write_part
 from trivium.machine.quiet_libraries import quieted
 from trivium.types.datatype import BY_NAME
-from trivium.types.errors import ServeError
+from trivium.types.errors import ServeError, frameless
 from trivium.types.generation import Generated
-from trivium.types.interfaces import FindEngine, OpensRunner, OpensStepRunner, StreamsAnswers
+from trivium.types.interfaces import (
+    CallsFunctions,
+    FindEngine,
+    OpensRunner,
+    OpensStepRunner,
+    StreamsAnswers,
+)
 from trivium.types.operations import Infer
 from trivium.types.payload import Payload, Raw, RawPart, RequestPayload, Tensors
 from trivium.types.running import Batch, ItemId, Outcome, Placement, WorkerCommand
@@ -115,7 +121,10 @@ class StepAdapter(Adapter):
         self.slots = self._runner.slots
 
     def add(self, item: values.Item) -> None:
-        """See `Adapter`."""
+        """See `Adapter`. A call of a function by its name is answered at once."""
+        if isinstance(item.payload, values.Raw):
+            item.send(self._called(item), final=True)
+            return
         assert isinstance(item.payload, values.Generate), "the door has seen to it"
         infer = Infer(self._model, read_request(item.payload), id=item.request_id, deadline=item.timeout)
         self._items[item.number] = item
@@ -124,6 +133,16 @@ class StepAdapter(Adapter):
         except ServeError as error:
             del self._items[item.number]
             raise _failure(error) from error
+
+    def _called(self, item: values.Item) -> values.Outcome:
+        payload = _payload(item.payload)
+        assert isinstance(payload, Raw), "it is one"
+        if not isinstance(self._runner, CallsFunctions):
+            return values.Failure(f"Model '{self._model}' has no function {item.method[:200]!r}.")
+        try:
+            return _outcome(self._runner.call(item.method, payload))
+        except ServeError as error:
+            return _failure(frameless(error))
 
     def step(self) -> Step | None:
         """See `Adapter`."""

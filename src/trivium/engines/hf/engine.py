@@ -47,9 +47,12 @@ def _open(spec: ModelSpec, told: DescribedModel, placement: Placement, outlet: S
     import torch
 
     from trivium.engines.hf.loading import free_memory, load, prompt_reader
+    from trivium.engines.hf.lora.adapters import Adapters
+    from trivium.engines.hf.lora.limits import limits_of
     from trivium.engines.hf.processors import load_processors
     from trivium.engines.hf.runner import RollingRunner
     from trivium.engines.hf.slots import SlotTable
+    from trivium.engines.hf.weights import TYPES
 
     device = torch.device("cpu")
     if placement.device is Device.GPU:
@@ -63,6 +66,7 @@ def _open(spec: ModelSpec, told: DescribedModel, placement: Placement, outlet: S
         device = torch.device("cuda", placement.device_id)
     processors = load_processors(spec.name, told.chosen.logits_processors, told.files.folder, told.code)
     loaded = load(spec, told, device, free_memory(device))
+    adapters = Adapters(spec, loaded.layers, limits_of(told.chosen), TYPES[told.dtype], device)
     return RollingRunner(
         loaded.model,
         loaded.attention,
@@ -73,6 +77,7 @@ def _open(spec: ModelSpec, told: DescribedModel, placement: Placement, outlet: S
         loaded.settings,
         loaded.sampling,
         processors,
+        adapters,
         outlet,
     )
 

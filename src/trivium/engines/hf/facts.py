@@ -4,10 +4,13 @@ from dataclasses import replace
 
 from trivium.codecs.generation import EMBEDS, INPUTS, OUTPUTS
 from trivium.engines.hf.description import DescribedModel, describe
-from trivium.engines.hf.memory import budget
+from trivium.engines.hf.lora.files import adapter_error, read_adapter
+from trivium.engines.hf.lora.limits import limits_of
+from trivium.engines.hf.memory import BYTES, budget
 from trivium.engines.hf.options import unknown
 from trivium.engines.hf.text_settings import GENERATION, text_faults
 from trivium.machine.memory import FreeMemory
+from trivium.types.adapters import SOURCE
 from trivium.types.spec import Device, ModelFacts, ModelSpec, TensorSpec
 
 
@@ -47,7 +50,9 @@ def details(
         f"{held.bytes / 1e9:.2f} GB ({held.tokens} tokens, {need.per_token} bytes for each token)"
     )
     share = "default: a share of what is free, at most what the slots can fill"
+    own = {} if not spec.functions else {"adapters": _adapters(spec, told)}
     return {
+        **own,
         "architecture": (told.sizes.architecture, f"{source} (architectures)"),
         "vocabulary": (f"{told.sizes.vocabulary} tokens", source),
         "slots": (str(demand.slots), origin_of(spec, "slots", "default")),
@@ -58,6 +63,23 @@ def details(
         "ends": _ends(told),
         "sampling": _sampling(spec, told),
     }
+
+
+def _adapters(spec: ModelSpec, told: DescribedModel) -> tuple[str, str]:
+    """Return the adapters that are there from the start, and their bounds. LOAD_FAILED for one that is not served."""
+    limits = limits_of(told.chosen)
+    found: list[str] = []
+    held = 0
+    for call in spec.standing:
+        one = read_adapter(spec, call.topic, call.properties.get(SOURCE, ""), limits.rank)
+        size = one.numbers * BYTES[told.dtype]
+        if short := limits.shortage(len(found), held, size):
+            raise adapter_error(spec, call.topic, short)
+        held += size
+        found.append(f"{call.topic} (rank {one.rank}, {size} bytes)")
+    named = f"{len(found)}: {', '.join(found)}; " if found else "none yet; "
+    bounds = f"at most {limits.number}, of rank {limits.rank}, in {limits.bytes} bytes"
+    return named + bounds, "the folder adapters; max_cpu_loras, max_loras, max_lora_rank, lora_bytes"
 
 
 def _ends(told: DescribedModel) -> tuple[str, str]:

@@ -39,6 +39,14 @@ class Checkpoint:
     names: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True, slots=True)
+class StoredHead:
+    """One tensor, as the head of a safetensors file tells of it."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+
 def checkpoint(spec: ModelSpec, code: FolderCode, is_causal: bool = True) -> Checkpoint:
     """Return what lies at a spec's entry: a causal language model, or a model of any class. LOAD_FAILED for what is no
     whole model, UNSUPPORTED for one that needs code of its own, or has pickled weights.
@@ -47,7 +55,7 @@ def checkpoint(spec: ModelSpec, code: FolderCode, is_causal: bool = True) -> Che
     if path.suffix.lower() == ".gguf":
         return _gguf(spec, path)
     folder = path.parent if path.name == CONFIG else path
-    config = _json(spec, folder / CONFIG)
+    config = read_json(spec, folder / CONFIG)
     _judge_config(spec, config, code, is_causal)
     files = list(_weights(spec, folder))
     kinds: Counter[str] = Counter()
@@ -102,7 +110,8 @@ def _judge_config(spec: ModelSpec, config: Mapping[str, object], code: FolderCod
         code.require(f"{CONFIG} has 'auto_map'")
 
 
-def _json(spec: ModelSpec, path: Path) -> Mapping[str, object]:
+def read_json(spec: ModelSpec, path: Path) -> Mapping[str, object]:
+    """Return the object that a file holds. LOAD_FAILED where there is none, or it is too large."""
     try:
         with path.open("rb") as file:
             text = file.read(_MOST_JSON + 1)
@@ -123,7 +132,7 @@ def _weights(spec: ModelSpec, folder: Path) -> Iterator[Path]:
         yield folder / WEIGHTS
         return
     if (folder / INDEX).is_file():
-        mapped = _json(spec, folder / INDEX).get("weight_map")
+        mapped = read_json(spec, folder / INDEX).get("weight_map")
         names = sorted({str(name) for name in mapped.values()}) if isinstance(mapped, dict) else []
         for name in names:
             if "/" in name or "\\" in name or not (folder / name).is_file():
@@ -146,6 +155,15 @@ def _counts(spec: ModelSpec, path: Path, names: set[str]) -> Mapping[str, int]:
     """Return how many numbers of each data type a safetensors file holds, and add its names. LOAD_FAILED for one that
     is not whole.
     """
+    counts: Counter[str] = Counter()
+    for name, tensor in read_head(spec, path).items():
+        counts[tensor.dtype] += math.prod(tensor.shape)
+        names.add(name)
+    return counts
+
+
+def read_head(spec: ModelSpec, path: Path) -> Mapping[str, StoredHead]:
+    """Return what the head of a safetensors file says of its tensors. LOAD_FAILED for one that is not whole."""
     try:
         size = path.stat().st_size
         with path.open("rb") as file:
@@ -153,17 +171,19 @@ def _counts(spec: ModelSpec, path: Path, names: set[str]) -> Mapping[str, int]:
             if not 2 <= length <= min(_MOST_HEAD, size - 8):
                 raise ValueError(f"its head would have {length} bytes, and the file has {size}")
             head = json.loads(file.read(length))
-        counts: Counter[str] = Counter()
+        found: dict[str, StoredHead] = {}
         for name, tensor in head.items():
             if name == "__metadata__":
                 continue
             if tensor["data_offsets"][1] > size - 8 - length:
                 raise ValueError(f"it ends before the tensor '{name}' does: it is truncated")
-            counts[str(tensor["dtype"])] += math.prod(tensor["shape"])
-            names.add(name)
+            shape = tuple(tensor["shape"])
+            if not all(type(size) is int and size >= 0 for size in shape):
+                raise ValueError(f"the shape of '{name}' is none")
+            found[name] = StoredHead(str(tensor["dtype"]), shape)
     except OSError as error:
         raise unfit(spec, f"{path} cannot be read: {error.strerror}.") from error
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
         text = str(error) or type(error).__name__
         raise unfit(spec, f"{path.name} is no whole safetensors file: {text}. Copy it again.") from error
-    return counts
+    return found

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from trivium.engines.hf.attention import StepAttention
+from trivium.engines.hf.lora.layers import AdaptedLayers, AdaptedRows
 from trivium.engines.hf.sequences import Prompt, SequenceState
 from trivium.engines.hf.storage import RowSegment
 
@@ -25,9 +26,12 @@ class PromptLogits:
 
 
 class ForwardPass:
-    """One model, whose layers call the attention."""
+    """One model, whose layers call the attention, and which adapters may change."""
 
-    def __init__(self, model: Any, attention: StepAttention, device: torch.device) -> None:
+    def __init__(
+        self, model: Any, attention: StepAttention, device: torch.device, layers: AdaptedLayers | None = None
+    ) -> None:
+        self._layers = layers or AdaptedLayers({})
         self._model = model
         self._attention = attention
         self._device = device
@@ -42,6 +46,7 @@ class ForwardPass:
         kept: list[int] = []
         ended: list[SequenceState] = []
         scored: list[tuple[Prompt, int, range]] = []
+        adapted: list[AdaptedRows] = []
         for sequence, count in reads:
             segments.append(RowSegment(sequence.place, sequence.done, count))
             if sequence.prompt.scores is not None:
@@ -49,6 +54,8 @@ class ForwardPass:
                 if begin < stop:
                     at = len(ids) - sequence.done
                     scored.append((sequence.prompt, begin, range(at + begin, at + stop)))
+            if sequence.adapter is not None:
+                adapted.append(AdaptedRows(sequence.adapter, len(ids), len(ids) + count))
             ids += sequence.tokens(count)
             positions += range(sequence.done, sequence.done + count)
             if count == sequence.left:
@@ -58,14 +65,19 @@ class ForwardPass:
         inputs: dict[str, torch.Tensor] = {"input_ids": torch.tensor([ids], device=self._device)}
         if any(sequence.prompt.embeds is not None for sequence, _ in reads):
             inputs = {"inputs_embeds": self._embedded(inputs["input_ids"], reads)}
-        logits = self._model(
-            **inputs,
-            position_ids=torch.tensor([positions], device=self._device),
-            use_cache=False,
-            logits_to_keep=torch.tensor(
-                [*kept, *chain.from_iterable(rows for _, _, rows in scored)] or [0], device=self._device
-            ),
-        ).logits[0]
+        wanted = [*kept, *chain.from_iterable(rows for _, _, rows in scored)] or [0]
+        if adapted:
+            self._layers.begin(adapted, wanted, self._device)
+        try:
+            logits = self._model(
+                **inputs,
+                position_ids=torch.tensor([positions], device=self._device),
+                use_cache=False,
+                logits_to_keep=torch.tensor(wanted, device=self._device),
+            ).logits[0]
+        finally:
+            if adapted:
+                self._layers.end()
         for sequence, count in reads:
             sequence.done += count
         return logits[: len(kept)], ended, _of_prompts(logits[len(kept) :], scored)

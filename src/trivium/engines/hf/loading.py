@@ -22,6 +22,7 @@ from trivium.engines.hf.description import DescribedModel, read_config
 from trivium.engines.hf.detokenizer import Decode
 from trivium.engines.hf.folder import unfit
 from trivium.engines.hf.gguf_model import GgufModel, open_gguf
+from trivium.engines.hf.lora.layers import AdaptedLayers, adaptable
 from trivium.engines.hf.memory import KeyValueBudget, budget, shortage
 from trivium.engines.hf.options import BITS_4, BITS_8, NONE
 from trivium.engines.hf.plan import StepSettings
@@ -67,6 +68,8 @@ class LoadedModel:
     """Opens the tokenizer again, in a process that reads texts."""
     sampling: Mapping[str, float]
     """The model's own, where a request says nothing."""
+    layers: AdaptedLayers
+    """What adapters may change; nothing of a model that takes none."""
     kept: int = 0
     """Beginnings that may be kept at once."""
 
@@ -124,6 +127,7 @@ def _loaded(spec: ModelSpec, told: DescribedModel, device: torch.device, held: K
     transformers.AttentionInterface.register(attention.name, attention.attend)
     width = int(model.get_input_embeddings().weight.shape[1])
     limits = GenerationLimits(spec.name, told.context, told.sizes.vocabulary, width, held)
+    layers = _layers(spec, model, limits, device)
     _test(spec, model, attention, limits, slots, told.chosen.quantize != NONE)
     log.info(
         "model '%s': %s in %s, weights %.2f GB, keys and values at most %.2f GB: %d tokens, in %d slots of at most %d",
@@ -135,6 +139,7 @@ def _loaded(spec: ModelSpec, told: DescribedModel, device: torch.device, held: K
     reading = _reading(model, tokenizer, told)
     return LoadedModel(
         *(model, attention, tokenizer, reading, limits, settings, held, length, work, told.texts.sampling),
+        layers=layers,
         kept=kept,
     )
 
@@ -234,6 +239,16 @@ def _test(
             f"{type(model).__name__} computes something that this engine does not know: {differs}. {_OTHERS}",
             Code.UNSUPPORTED,
         )
+
+
+def _layers(spec: ModelSpec, model: Any, limits: GenerationLimits, device: torch.device) -> AdaptedLayers:
+    """Return what adapters may change, of a model that takes any. It still has the attention of its own."""
+    try:
+        return AdaptedLayers(
+            adaptable(model, limits.vocabulary, limits.context, device) if spec.functions else {}
+        )
+    except Exception as error:
+        raise _unopened(spec, "layers", error) from error
 
 
 def _reading(model: Any, tokenizer: Any, told: DescribedModel) -> TokenReading:

@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 from trivium.settings.kinds import DIGIT_SWITCH, Form, OneOf, Size, Whole
 from trivium.settings.parameters import read_parameters, unknown_parameters
 from trivium.settings.setting import Setting
+from trivium.types.adapters import adapter_folders
 from trivium.types.spec import ModelSpec
 
 DEFAULT_SLOTS = 32
 DEFAULT_CHUNK = 256
 DEFAULT_CONTEXT = 4096
 DEFAULT_WEIGHTS_CACHE = 16 * 2**30
+DEFAULT_LORA_RANK = 16
+DEFAULT_LORA_BYTES = 2**30
 
 NONE, BITS_8, BITS_4, DYNAMIC = "none", "bitsandbytes8", "bitsandbytes4", "dynamic_int8"
 QUANTISERS = (NONE, BITS_8, BITS_4, DYNAMIC)
@@ -106,6 +109,18 @@ SETTINGS = (
         DEFAULT_WEIGHTS_CACHE,
         "Bytes of converted weights that are kept in the user's cache; 0 keeps none.",
     ),
+    Setting("enable_lora", DIGIT_SWITCH, False, "Whether adapters may be registered while the model serves."),
+    Setting(
+        "adapters",
+        Form("NAME=FOLDER, with ; between several: each name once", adapter_folders),
+        help="Adapters that are there from the start, beside those in the model's folder adapters.",
+    ),
+    Setting(
+        "max_lora_rank", Whole(1, 4096), DEFAULT_LORA_RANK, "The greatest rank that an adapter may have."
+    ),
+    Setting("max_loras", Whole(1, 65536), help="Adapters that are held at once."),
+    Setting("max_cpu_loras", Whole(1, 65536), help="The same, where both are set."),
+    Setting("lora_bytes", Size(1, 2**50), DEFAULT_LORA_BYTES, "Bytes of the weights of all adapters."),
 )
 """What the engine knows; of what is not said the model and the machine decide, where there is no default."""
 
@@ -127,6 +142,12 @@ class GenerationOptions:
     weights_cache_bytes: int = DEFAULT_WEIGHTS_CACHE
     quantize: str = NONE
     prefix_cache: bool = True
+    enable_lora: bool = False
+    adapters: Mapping[str, str] = field(default_factory=dict)
+    max_lora_rank: int = DEFAULT_LORA_RANK
+    max_loras: int | None = None
+    max_cpu_loras: int | None = None
+    lora_bytes: int = DEFAULT_LORA_BYTES
 
 
 def unknown(parameters: Mapping[str, str]) -> tuple[str, ...]:

@@ -60,6 +60,9 @@ class PrefixCache:
         prompt = sequence.prompt
         if prompt.is_kept or prompt.embeds is not None or not self._slots.kept:
             return
+        adapter = sequence.request.adapter
+        if adapter is not None and adapter.is_retired:
+            return  # nobody will ask for it
         prompt.is_kept = True
         tokens = tuple(sequence.known()[: sequence.done])
         to = self._index.keep(self._key(sequence), tokens)
@@ -71,9 +74,17 @@ class PrefixCache:
         self._index.drop(place)
         self._slots.release(place)
 
+    def drop_adapter(self, adapter: str) -> None:
+        """Give the memory of what was computed with an adapter back: no request will have it again."""
+        for place in self._index.places_of(adapter):
+            self.drop(place)
+
     def clear(self) -> None:
         """Forget everything; whoever calls it gives the memory back."""
         self._index.clear()
 
     def _key(self, sequence: SequenceState) -> PrefixKey:
-        return PrefixKey(self._dtype, salt=sequence.request.generate.cache_salt)
+        adapter = sequence.request.adapter
+        return PrefixKey(
+            self._dtype, "" if adapter is None else adapter.key, sequence.request.generate.cache_salt
+        )

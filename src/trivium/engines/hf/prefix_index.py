@@ -57,6 +57,10 @@ class PrefixIndex:
         """Return the places that are taken, the one that has not been used for longest first."""
         return tuple(self._kept)
 
+    def places_of(self, adapter: str) -> tuple[int, ...]:
+        """Return the places of what was computed with an adapter."""
+        return tuple(place for place, kept in self._kept.items() if kept.key.adapter == adapter)
+
     def find(self, key: PrefixKey, tokens: Sequence[int], most: int) -> PrefixMatch | None:
         """Return the longest beginning, of so many tokens at most, that is kept; None where it is not worth it."""
         found = self._longest(key, tokens[:most])

@@ -16,6 +16,7 @@ from trivium.engines.hf.answers import ChosenToken, TokenReading
 from trivium.engines.hf.attention import StepAttention
 from trivium.engines.hf.call_guard import CallGuard
 from trivium.engines.hf.forward import ForwardPass
+from trivium.engines.hf.lora.adapters import Adapters
 from trivium.engines.hf.memory import blocks_of
 from trivium.engines.hf.plan import SlotHolder, SlotSeeker, StepPlan, StepSettings, StepView, plan
 from trivium.engines.hf.prefix_cache import PrefixCache
@@ -31,6 +32,7 @@ from trivium.types.errors import Code, ServeError, frameless, named
 from trivium.types.generation import Generate
 from trivium.types.interfaces import StepOutlet, StepReport
 from trivium.types.operations import Infer
+from trivium.types.payload import Raw
 from trivium.types.running import ItemId
 
 MOST_SCORES = 2**24
@@ -54,10 +56,12 @@ class RollingRunner:
         settings: StepSettings,
         sampling: Mapping[str, float],
         processors: LogitsProcessors,
+        adapters: Adapters,
         outlet: StepOutlet,
     ) -> None:
         device = next(model.parameters()).device
-        self._forward = ForwardPass(model, attention, device)
+        self._forward = ForwardPass(model, attention, device, adapters.layers)
+        self._adapters = adapters
         self._calls = CallGuard()
         self._sampler = TokenSampler(sorted(reading.ends), device, self._calls)
         self._reading = reading
@@ -90,10 +94,19 @@ class RollingRunner:
             judge(generate, self._limits)
         except TypeError as error:
             raise refusal(self._limits.model, "sampling", "numbers", error) from error
+        adapter = self._adapters.find(generate.adapter) if generate.adapter else None
         seed = generate.sampling.seed
         chosen = int.from_bytes(urandom(8), "little") if seed is None else seed
         self._reader.read(item, generate)
-        self._unread[item] = GenerationRequest(item, generate, chosen)
+        self._unread[item] = GenerationRequest(item, generate, chosen, adapter)
+
+    def call(self, function: str, payload: Raw) -> Raw:
+        """See `CallsFunctions`: adapters come, go and change between two steps."""
+        retired = self._adapters.call(function, payload)
+        if retired is not None:
+            self._prefixes.drop_adapter(retired.key)
+            self._sweep()
+        return Raw(())
 
     def step(self) -> StepReport | None:
         """See `StepRunner`."""
@@ -109,6 +122,7 @@ class RollingRunner:
         """See `StepRunner`."""
         if self._unread.pop(item, None) is not None:
             self._reader.cancel(item)
+            self._sweep()
         request = self._requests.get(item)
         if request is None:
             return 0
@@ -125,6 +139,7 @@ class RollingRunner:
         self._unread.clear()
         self._prefixes.clear()
         self._slots.release_all()
+        self._sweep()
         self._wasted = self._unread_tokens = self._queried = self._cached = 0
 
     def close(self) -> None:
@@ -135,6 +150,12 @@ class RollingRunner:
     def debug_state(self) -> dict[str, int]:
         """Return what there is: requests that are read or computed, and slots that nobody has."""
         return {"unread": len(self._unread), "requests": len(self._requests), "free": len(self._slots.free)}
+
+    def debug_adapters(self) -> dict[str, int]:
+        """Return how many adapters there are, those that were removed and still run among them, and how many modules
+        look for them.
+        """
+        return {"held": self._adapters.held, "modules": self._adapters.layers.hooked}
 
     # -- joining --
 
@@ -149,10 +170,12 @@ class RollingRunner:
             if request is None:
                 continue
             if prepared.error is not None:
+                self._sweep()
                 self._outlet.end(prepared.item, prepared.error)
                 continue
             error = self._begin(request, prepared.prompts)
             if error is not None:
+                self._sweep()
                 self._outlet.end(request.item, error)
                 continue
             self._requests[request.item] = request
@@ -365,6 +388,12 @@ class RollingRunner:
         del self._requests[request.item]
         for slot in request.slots:
             self._slots.release(slot)
+        self._sweep()
+
+    def _sweep(self) -> None:
+        """Let adapters go that were replaced or removed, and that no request has any more."""
+        if self._adapters.has_retired:
+            self._adapters.sweep({one.adapter for one in (*self._unread.values(), *self._requests.values())})
 
     def _report(self, rows: int, prompt_tokens: int, new_tokens: int) -> StepReport:
         wasted, self._wasted = self._wasted, 0

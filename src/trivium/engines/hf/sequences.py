@@ -14,6 +14,7 @@ import msgspec
 import torch
 
 from trivium.engines.hf.answers import ChosenToken, SequenceAnswer, TokenReading, prompt_texts
+from trivium.engines.hf.lora.layers import LoadedAdapter
 from trivium.engines.hf.memory import BLOCK
 from trivium.engines.hf.prefix_index import PrefixMatch
 from trivium.engines.hf.prompts import PromptInput
@@ -76,6 +77,7 @@ class SequenceState:
         self.seed = request.seed
         self.wants_logprob = request.wants_logprob
         self.new: list[int] = []
+        self.adapter = request.adapter
         self.slot: int | None = None
         self.match: tuple[int, PrefixMatch | None] = (-1, None)
         self.done = 0
@@ -127,10 +129,15 @@ class _Kept:
 
 
 class GenerationRequest:
-    """One item. `own` is the slot that it keeps, once it has one; numbers rise in the order in which requests came."""
+    """One item. `own` is the slot that it keeps, once it has one; numbers rise in the order in which requests came. It
+    keeps its `adapter`, whatever becomes of that name.
+    """
 
-    def __init__(self, item: ItemId, generate: Generate, seed: int) -> None:
+    def __init__(
+        self, item: ItemId, generate: Generate, seed: int, adapter: LoadedAdapter | None = None
+    ) -> None:
         self.item = item
+        self.adapter = adapter
         self.generate = generate
         self.sampling = generate.sampling
         self.seed = seed

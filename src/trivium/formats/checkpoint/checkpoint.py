@@ -90,8 +90,9 @@ def _adapter_fault(folder: Path) -> Finding:
         folder / names.ADAPTER,
         f"an adapter{of} (LoRA), which changes a model and is none by itself",
         f"a folder with {names.CONFIG} and all weights",
-        "Merge it into its base once: AutoPeftModelForCausalLM.from_pretrained(FOLDER).merge_and_unload()"
-        ".save_pretrained(NEW), with the tokenizer's files; then serve NEW.",
+        "Serve its base, with this folder as adapters/NAME in the base's folder. Or merge it into its base once: "
+        "AutoPeftModelForCausalLM.from_pretrained(FOLDER).merge_and_unload().save_pretrained(NEW), with the "
+        "tokenizer's files; then serve NEW.",
     )
 
 

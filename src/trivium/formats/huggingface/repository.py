@@ -19,6 +19,7 @@ from trivium.formats.checkpoint.checkpoint import (
 )
 from trivium.formats.checkpoint.config import TaskChoice
 from trivium.formats.each import read_each, unopened
+from trivium.types import adapters
 from trivium.types.errors import frameless
 from trivium.types.model_tasks import ModelTask, task_named
 from trivium.types.spec import (
@@ -31,11 +32,13 @@ from trivium.types.spec import (
     ModelSpec,
     Origin,
     ReadResult,
+    StandingCall,
     TensorSpec,
 )
 from trivium.types.spoken import spoken
 
 _TRUST = "trust_remote_code"
+_LORA = "enable_lora"
 _HOW_TO_TRUST = f"serve it with --engine-parameters {ENGINE}.{_TRUST}=true"
 _TASK = "task"
 _HOW_TO_CHOOSE = f"set --engine-parameters {TASK_ENGINE}.{_TASK}"
@@ -51,6 +54,8 @@ _RULES = {
     "groups[0].name": "the model's name",
     "groups[0].minimum": "rule: one copy of the weights",
     "version_policy": "rule for a folder without a version",
+    "functions": "the model's folder adapters, and the engine's options",
+    "standing": "the model's folder adapters, and the engine's options",
     "limits.queue_items": "the server's default bound",
     "limits.run_deadline": "--run-timeout of the server",
 }
@@ -168,6 +173,8 @@ def _spec(place: Path, defaults: Defaults) -> ModelSpec:
         **made.origin(),
         **{f"parameters[{one}]": option for one in asked},
     }
+    standing = _adapters(place, asked)
+    takes_adapters = bool(standing) or asked.get(_LORA, "").strip().lower() in ("true", "1")
     return ModelSpec(
         name=name,
         version="1",
@@ -179,6 +186,8 @@ def _spec(place: Path, defaults: Defaults) -> ModelSpec:
         limits=Limits(queue_items=defaults.queue_items, run_deadline=defaults.run_deadline),
         streams=True,
         parameters=asked,
+        functions=adapters.FUNCTIONS if takes_adapters else (),
+        standing=standing,
         details=made.details,
         origin=origin,
         reports=made.findings,
@@ -223,6 +232,19 @@ def _task_spec(
         origin=origin,
         reports=made.findings,
     )
+
+
+def _adapters(place: Path, asked: Mapping[str, str]) -> tuple[StandingCall, ...]:
+    """Return the adapters of a model: those in its folder, and those that the options of its engine name. Raises
+    OSError.
+    """
+    inner = place / adapters.FOLDER
+    is_off = asked.get(_LORA, "").strip().lower() in ("false", "0")
+    here = adapters.in_folder(inner) if inner.is_dir() and not is_off else ()
+    calls = {call.topic: call for call in here if (inner / call.topic / names.ADAPTER).is_file()}
+    for name, folder in (adapters.adapter_folders(asked.get("adapters", "")) or {}).items():
+        calls[name] = adapters.found(name, folder)
+    return tuple(calls.values())
 
 
 def _group(name: str, defaults: Defaults) -> InstanceGroup:

@@ -75,7 +75,7 @@ class OpenAiHttp:
             shows_all = ("all", "true") in _query(head)
             return List(ready=True), ModelsEncoder(request_id, created, "", shows_all)
         if target.verb == OpenAiVerb.MODEL:
-            return Describe(target.model), ModelsEncoder(request_id, created, target.model)
+            return Describe(target.model, in_full=True), ModelsEncoder(request_id, created, target.model)
         document = _document(head, body)
         if target.verb in (OpenAiVerb.TOKENIZE, OpenAiVerb.DETOKENIZE):
             return self._about_tokens(head, target, body, document, request_id)

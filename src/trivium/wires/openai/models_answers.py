@@ -5,9 +5,11 @@ from collections.abc import Sequence
 
 from trivium.codecs.chat_answers import encode_json
 from trivium.codecs.header_text import JSON, request_id_line
+from trivium.types.adapters import SOURCE
 from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.operations import Listing, ModelDescription, ResponsePart, VersionStatus
 from trivium.types.payload import PayloadKind
+from trivium.types.spec import StandingCall
 from trivium.types.state import VersionState
 from trivium.types.wire import HttpAnswer
 from trivium.wires.openai.errors import refuse
@@ -45,6 +47,9 @@ class ModelsEncoder:
             return encode_json({"object": "list", "data": [found[name] for name in sorted(found)]})
         if isinstance(answer, ModelDescription) and self._model:
             spec = answer.spec
+            call = next((one for one in answer.standing if one.topic == self._model), None)
+            if call is not None and self._model not in (spec.name, *spec.aliases):
+                return encode_json(_with_readiness(self._adapter(call, spec.name, spec.context)))
             return encode_json(_with_readiness(self._entry(self._model, spec.name, spec.context)))
         raise ServeError(Code.INTERNAL, "The server did not say which models there are. Report it.")
 
@@ -53,20 +58,34 @@ class ModelsEncoder:
         models = {row.model for row in rows}
         aliases = Counter(alias for row in rows if row.is_default for alias in row.aliases)
         found = {}
+        adapted: list[tuple[StandingCall, VersionStatus]] = []
         for row in rows:
             if not (self._shows_all or not row.takes.isdisjoint(_NAMEABLE)):
                 continue
             others = [one for one in row.aliases if aliases[one] == 1 and one not in models]
             for name in (row.model, *others):
                 found[name] = self._entry(name, row.model, row.context)
+            if row.is_default:
+                adapted += [(call, row) for call in row.adapters]
+        owners = Counter(call.topic for call, _ in adapted)
+        for call, row in adapted:
+            if owners[call.topic] == 1 and call.topic not in models and call.topic not in aliases:
+                found[call.topic] = self._adapter(call, row.model, row.context)
         return found
 
+    def _adapter(self, call: StandingCall, model: str, context: int) -> dict[str, object]:
+        """Return what is shown of an adapter: its folder, and the model that it changes."""
+        return self._entry(call.topic, call.properties.get(SOURCE, ""), context) | {"parent": _shown(model)}
+
     def _entry(self, name: str, model: str, context: int) -> dict[str, object]:
-        shown, root = (text.encode("utf-8", "backslashreplace").decode() for text in (name, model))
-        told = {"id": shown, "object": "model", "created": self._created, "owned_by": _OWNER}
+        told = {"id": _shown(name), "object": "model", "created": self._created, "owned_by": _OWNER}
         if not context:
             return told
-        return {**told, "root": root, "parent": None, "max_model_len": context}
+        return {**told, "root": _shown(model), "parent": None, "max_model_len": context}
+
+
+def _shown(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _with_readiness(entry: dict[str, object]) -> dict[str, object]:

@@ -6,8 +6,10 @@ import pytest
 from tests.harness.virtual_models import make_spec
 
 from trivium.core.models.registry import Registry
+from trivium.types.adapters import FUNCTIONS, found
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import VersionStatus
+from trivium.types.payload import PayloadKind
 from trivium.types.state import VERSION_MOVES, VersionState
 
 S = VersionState
@@ -188,3 +190,37 @@ def test_a_listing_says_what_a_model_takes_and_how_it_is_called():
     aliased(made, "a", "lmi")
     (row,) = made.listing().versions
     assert (row.aliases, row.takes, row.context) == (("lmi",), frozenset(), 0)
+
+
+def adapted(made, name, *adapters, takes=PayloadKind.GENERATE):
+    """A model with adapters."""
+    loaded = Loaded()
+    loaded.spec = replace(loaded.spec, name=name, functions=FUNCTIONS)
+    loaded.takes = frozenset({takes})
+    loaded.standing = tuple(found(adapter, f"/{adapter}") for adapter in adapters)
+    record = made.record(name, "1")
+    record.move(S.LOADING)
+    made.publish(record, loaded)
+    record.move(S.READY)
+    return loaded
+
+
+def test_an_adapters_name_means_the_model_that_has_it():
+    made = registry(plain=["1"])
+    llm = adapted(made, "llm", "eng", "plain", "both")
+    adapted(made, "other", "both")
+    adapted(made, "handler", "mine", takes=PayloadKind.RAW)
+    assert made.serving("eng") is llm
+    assert (made.own_name("eng"), made.adapter_meant("eng")) == ("llm", "eng")
+    assert made.serving("plain").spec.name != "llm"
+    assert made.adapter_meant("plain") == made.adapter_meant("llm") == made.adapter_meant("none") == ""
+    assert refusal(made, "both") == (
+        Code.NOT_FOUND,
+        "'both' is a name of several models: llm, other. Name one of them.",
+    )
+    assert refusal(made, "mine")[0] is Code.NOT_FOUND
+    (row,) = made.listing("llm").versions
+    assert [call.topic for call in row.adapters] == ["eng", "plain", "both"]
+    made.withdraw(made.record("llm", "1"))
+    assert refusal(made, "eng")[0] is Code.NOT_FOUND
+    assert made.serving("both").spec.name == "other"

@@ -166,3 +166,12 @@ def test_any_use_finds_what_a_search_of_everything_finds(told):
         assert set(index.places) == set(kept)
         rows = list(kept.values())
         assert not any(a is not b and b[: len(a)] == a for a in rows for b in rows), "none is one of another"
+
+
+def test_places_of_an_adapter():
+    index = PrefixIndex(range(4))
+    for adapter in ("", "a", "b", "a"):
+        index.keep(PrefixKey("fp32", adapter, salt=str(len(index.places))), tuple(range(64)))
+    assert index.places_of("a") == (index.places[1], index.places[3])
+    assert index.places_of("none") == ()
+    assert index.find(PrefixKey("fp32", "b", "0"), tuple(range(64)), 64) is None

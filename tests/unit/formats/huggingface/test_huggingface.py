@@ -211,6 +211,7 @@ def test_an_adapter_is_told_from_a_model_with_the_way_to_one(tmp_path: Path) -> 
     (tmp_path / "adapter_model.safetensors").touch()
     words = FORMAT.hint(tmp_path)
     assert f"{tmp_path / 'adapter_config.json'}: an adapter of 'ORG/base' (LoRA)" in words
+    assert "as adapters/NAME in the base's folder" in words
     assert "merge_and_unload()" in words
     (fault,) = read_checkpoint(tmp_path, False, "").findings
     assert str(fault) == words
@@ -246,3 +247,29 @@ def test_a_task_of_the_command_line_goes_before(tmp_path: Path) -> None:
     assert (spec.engine, spec.parameters["task"], spec.streams) == ("hf-tasks", "text-generation", True)
     (broken,) = FORMAT.read(folder, Defaults(engine_parameters={"hf-tasks.task": "fill-mask"})).unreadable
     assert "--engine-parameters hf-tasks.task to text-generation" in str(broken.findings[0])
+
+
+def test_adapters_lie_in_the_models_folder_or_are_named(tmp_path: Path) -> None:
+    model = checkpoint(tmp_path / "m")
+    assert specs(model)["m"].functions == ()
+    for name in ("a", "b", "empty"):
+        (model / "adapters" / name).mkdir(parents=True)
+    for name in ("a", "b"):
+        (model / "adapters" / name / "adapter_config.json").write_text("{}")
+    spec = specs(model)["m"]
+    assert spec.functions == ("register_adapter", "update_adapter", "unregister_adapter")
+    assert {call.topic: call.properties["src"] for call in spec.standing} == {
+        "a": str(model / "adapters" / "a"),
+        "b": str(model / "adapters" / "b"),
+    }
+    asked = {"hf.adapters": "b=/elsewhere; c=adapters/empty"}
+    named = specs(model, engine_parameters=asked)["m"]
+    assert {call.topic: call.properties["src"] for call in named.standing} == {
+        "a": str(model / "adapters" / "a"),
+        "b": "/elsewhere",
+        "c": "adapters/empty",
+    }
+    off = specs(model, engine_parameters={"hf.enable_lora": "false"})["m"]
+    assert (off.functions, off.standing) == ((), ())
+    on = specs(checkpoint(tmp_path / "n"), engine_parameters={"hf.enable_lora": "true"})["n"]
+    assert (on.functions, on.standing) == (spec.functions, ())

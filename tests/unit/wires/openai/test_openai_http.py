@@ -9,6 +9,7 @@ from tests.harness.virtual_models import make_spec
 from trivium.codecs.request_fields import MOST_BYTES
 from trivium.codecs.sampling_fields import MEANINGFUL
 from trivium.types import reasons
+from trivium.types.adapters import found
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.generation import (
@@ -452,8 +453,28 @@ def test_models():
     document = json.loads(body(encoder.encode(ResponsePart(answer=Listing(ROWS)))))
     assert document["data"] == [*expected, {"id": "onnx", **plain}]
     operation, encoder = ask("/v1/models/a%20b", b"", method="GET")
-    assert operation == Describe("a b")
+    assert operation == Describe("a b", in_full=True)
     assert encoder.encode(ResponsePart(error=ServeError(Code.NOT_FOUND, "none"))).status == 404
+
+
+def test_adapters_are_listed_with_their_model():
+    calls = tuple(found(name, f"/adapters/{name}") for name in ("eng", "b", "lmi", "both"))
+    rows = (
+        row("b", "1", aliases=("lmi",), context=64, adapters=calls),
+        row("c", "1", context=8, adapters=calls[3:]),
+    )
+    _, encoder = ask("/v1/models", b"", method="GET")
+    listed = json.loads(body(encoder.encode(ResponsePart(answer=Listing(rows)))))["data"]
+    told = {one["id"]: (one["parent"], one["root"]) for one in listed}
+    plain = {"b": (None, "b"), "lmi": (None, "b"), "c": (None, "c")}
+    assert told == plain | {"eng": ("b", "/adapters/eng")}, (
+        "an own name, and one of two models, is no adapter's"
+    )
+    _, encoder = ask("/v1/models/eng", b"", method="GET")
+    spec = replace(make_spec(), name="b", context=64)
+    answer = ResponsePart(answer=ModelDescription(spec, ("1",), standing=calls))
+    one = json.loads(body(encoder.encode(answer)))
+    assert (one["id"], one["parent"], one["root"], one["max_model_len"]) == ("eng", "b", "/adapters/eng", 64)
 
 
 # -- tokens, and the server --------------------------------------------------------------------------------

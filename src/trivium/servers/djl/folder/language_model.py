@@ -30,6 +30,8 @@ _REVISION = "option.revision"
 _STORES = ("s3://",)
 _TRUST, _TGI = "option.trust_remote_code", "option.tgi_compat"
 _PROCESSORS, _NAME = "option.logits_processors", f"option.{SERVED_NAME}"
+_LORA = "option.enable_lora"
+_ADAPTER_NUMBERS = ("max_loras", "max_lora_rank", "max_cpu_loras")
 _TENSOR = "option.tensor_parallel_degree"
 _SLOTS = ("option.max_rolling_batch_size", "option.max_num_sequences", "option.max_num_seqs")
 _CHUNK = ("option.max_rolling_batch_prefill_tokens", "option.max_num_batched_tokens")
@@ -182,10 +184,11 @@ def _parameters(settings: DjlSettings, mode: Placed[bool]) -> Mapping[str, Place
         ("slots", _number(settings, _SLOTS)),
         ("prefill_chunk", _number(settings, _CHUNK)),
         ("max_context", _context(settings)),
+        *((name, _number(settings, (f"option.{name}",))) for name in _ADAPTER_NUMBERS),
     ):
         if setting is not None:
             found[name] = setting
-    for key, name in ((_TRUST, "trust_remote_code"), (_TGI, "tgi_compat")):
+    for key, name in ((_TRUST, "trust_remote_code"), (_TGI, "tgi_compat"), (_LORA, "enable_lora")):
         if settings.text([key]).value:
             switch = settings.switch(key)
             found[name] = Placed(str(switch.value).lower(), switch.origin)

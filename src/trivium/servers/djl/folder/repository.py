@@ -35,13 +35,13 @@ from trivium.servers.djl.folder.workflow import (
     name_of,
     read_definition,
 )
-from trivium.servers.djl.words import adapters
 from trivium.servers.djl.words.engines import UNDECIDED
 from trivium.servers.djl.words.judging import judge
 from trivium.servers.djl.words.layers import from_environment, layered
 from trivium.servers.djl.words.naming import inferred_name
 from trivium.servers.djl.words.settings import DjlSettings, Placed
 from trivium.servers.djl.words.stray_commas import without_stray_commas
+from trivium.types import adapters
 from trivium.types.errors import ConfigError, frameless
 from trivium.types.findings import Finding, Severity
 from trivium.types.sources import ModelSource, SourceSetting
@@ -296,10 +296,12 @@ def _shown(folder: DjlModelFolder, findings: tuple[Finding, ...]) -> tuple[Findi
 
 
 def _note_contents(settings: DjlSettings, folder: DjlModelFolder, choice: Choice) -> None:
-    if not choice.engine.value.runs_handlers:
+    engine = choice.engine.value
+    if not (engine.runs_handlers or engine.generates):
         return
     if adapters.FOLDER in folder.folders and not settings.takes_adapters:
-        hint = "Write option.enable_lora=true, and let the handler define register_adapter."
+        hint = "Write option.enable_lora=true"
+        hint += ", and let the handler define register_adapter." if engine.runs_handlers else "."
         settings.notice("", "the folder adapters is not looked into: the model takes no adapters", hint)
 
 

@@ -14,9 +14,9 @@ from trivium.servers.djl.folder.environment import EnvironmentRules, own_environ
 from trivium.servers.djl.folder.folder import DjlModelFolder
 from trivium.servers.djl.folder.groups import GroupTranslation
 from trivium.servers.djl.folder.parameters import parameters
-from trivium.servers.djl.words import adapters
 from trivium.servers.djl.words.language_model_keys import DEFAULT_NAME, SERVED_NAME
 from trivium.servers.djl.words.settings import DEFAULT_PRIORITY, PRIORITY_LEVELS, DjlSettings, Placed
+from trivium.types import adapters
 from trivium.types.metrics import ModelMetrics
 from trivium.types.spec import (
     All,
@@ -107,8 +107,8 @@ class Translation:
             metrics=self._metrics(),
             parameters={name: self._from(f"parameters[{name}]", value) for name, value in own.items()},
             handler=self._handler() if self._is_python else None,
-            functions=adapters.FUNCTIONS if self._is_python and settings.takes_adapters else (),
-            standing=tuple(self._adapters()) if self._is_python and settings.takes_adapters else (),
+            functions=adapters.FUNCTIONS if self._takes_adapters else (),
+            standing=tuple(self._adapters()) if self._takes_adapters else (),
             translator=self._translated(),
             details=choice.checkpoint.details if choice.checkpoint else {},
             aliases=self._aliases(own),
@@ -146,12 +146,15 @@ class Translation:
             self._origin[f"translator.arguments[{key}]"] = Origin(file, key, line)
         return self._from("translator", self._translator)
 
+    @property
+    def _takes_adapters(self) -> bool:
+        """Tell whether its code, or the engine of language models, registers adapters."""
+        return (self._is_python or self._choice.engine.value.generates) and self._settings.takes_adapters
+
     def _adapters(self) -> Iterator[StandingCall]:
-        """Yield the adapters that the model's folder holds. Raises OSError."""
+        """Return the adapters that the model's folder holds. Raises OSError."""
         place = self._folder.path / adapters.FOLDER
-        for entry in sorted(place.iterdir()) if adapters.FOLDER in self._folder.folders else ():
-            if entry.is_dir() and not entry.name.startswith("."):
-                yield adapters.found(entry.name, str(entry))
+        return adapters.in_folder(place) if adapters.FOLDER in self._folder.folders else iter(())
 
     def _batching(self) -> Batching:
         settings = self._settings

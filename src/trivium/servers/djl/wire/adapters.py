@@ -16,9 +16,9 @@ from trivium.servers.djl.wire.errors import ILLEGAL, NO_NUMBER
 from trivium.servers.djl.wire.management import PAGE, Decoded, Reader, refusing
 from trivium.servers.djl.wire.management_answer import ManagementAnswer, Write
 from trivium.servers.djl.wire.routes import DjlVerb
-from trivium.servers.djl.words import adapters
 from trivium.settings.arguments import Arguments, VerbRow, page
 from trivium.settings.setting import Setting
+from trivium.types import adapters
 from trivium.types.errors import Code, ServeError, anew
 from trivium.types.operations import Broadcast, DescribeAll, ModelDescriptions, Remembered
 from trivium.types.payload import Raw

@@ -88,8 +88,8 @@ CHAT_REFUSED: RefusedFields = {
 }
 _TOP_REFUSED: RefusedFields = {
     "cached_prompt": ("Put it in front of the inputs.", ("",)),
-    "adapters": ("Serve the merged model under a name of its own.", ([], "")),
 }
+_ADAPTER = ("adapters", "adapter")
 _OWN = ("details", "return_full_text", "output_formatter")
 _CHAT_OWN = (
     "messages",
@@ -163,6 +163,7 @@ def _plain(
     top = RequestFields(document, ignored=ignored)
     for name, (way_out, neutral) in _TOP_REFUSED.items():
         top.refuse(name, way_out, *neutral)
+    adapter = _adapter(top)
     inputs = top.take("inputs")
     if not isinstance(inputs, str) or not inputs:
         raise top.unfit("inputs", inputs, "a text that is not empty")
@@ -171,7 +172,7 @@ def _plain(
     asked = fields.text("output_formatter") or top.text("output_formatter") or ""
     if as_async:
         top.take("model")
-    top.refuse_others(("inputs", "parameters", "stream", "messages", *_TOP_REFUSED))
+    top.refuse_others(("inputs", "parameters", "stream", "messages", *_ADAPTER, *_TOP_REFUSED))
     formatter = _formatter(asked, option, streams, as_tgi)
     details = fields.flag("details") or False
     is_full = fields.flag("return_full_text") or False
@@ -187,7 +188,7 @@ def _plain(
         raise fields.contradiction(
             "n", f"the formatter {formatter.name} writes one text alone. Ask for json."
         )
-    generate = Generate((inputs,), sampling=sampling, streams=formatter.streams)
+    generate = Generate((inputs,), sampling=sampling, streams=formatter.streams, adapter=adapter)
     form = LmiForm(
         formatter,
         details,
@@ -205,6 +206,7 @@ def _chat(
     document: dict[str, Any], option: str, as_tgi: bool, ignored: IgnoredFields | None
 ) -> tuple[Generate, LmiForm]:
     fields = RequestFields(document, ignored=ignored)
+    adapter = _adapter(fields)
     messages = read_messages(fields.take("messages"), ignored=ignored)
     arguments = template_arguments(fields)
     fields.take("model")
@@ -226,11 +228,30 @@ def _chat(
     if has_logprobs:
         said["logprobs"] = alternatives or 0
     sampling = sampling_of(_filled(said), fields, CHAT_SAMPLING)
-    fields.refuse_others((*_CHAT_OWN, *CHAT_SAMPLING, *CHAT_REFUSED))
+    fields.refuse_others((*_CHAT_OWN, *_ADAPTER, *CHAT_SAMPLING, *CHAT_REFUSED))
     generate = Generate(
-        None, messages, sampling=sampling, streams=formatter.streams, template_arguments=arguments
+        None,
+        messages,
+        sampling=sampling,
+        streams=formatter.streams,
+        template_arguments=arguments,
+        adapter=adapter,
     )
     return generate, LmiForm(formatter, alternatives=alternatives or 0, has_logprobs=has_logprobs)
+
+
+def _adapter(fields: RequestFields) -> str:
+    """Return the adapter that a request names: by `adapters`, one for its one text, or by `adapter`."""
+    found = {name: fields.take(name) for name in _ADAPTER}
+    said: set[str] = set()
+    for name, value in found.items():
+        names = value if isinstance(value, list) else [] if value is None else [value]
+        if len(names) > 1 or not all(isinstance(one, str) for one in names):
+            raise fields.unfit(name, value, "the name of one adapter, or a list of one")
+        said.update(one for one in names if one)
+    if len(said) > 1:
+        raise fields.contradiction("adapters", "'adapter' names another one. Send one of them.")
+    return next(iter(said), "")
 
 
 def _formatter(asked: str, option: str, streams: bool, as_tgi: bool) -> Formatter:

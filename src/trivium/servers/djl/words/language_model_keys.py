@@ -35,9 +35,9 @@ from trivium.settings.kinds import SWITCH, TEXT, Number, OneOf, Whole
 from trivium.settings.setting import Support
 from trivium.types.model_tasks import NAMES, OF_A_CAUSAL_MODEL
 
-_ADAPTERS = (
-    "Adapters of language models are not supported in this version: merge the adapter into the weights, or load it in "
-    "a model.py."
+_ADAPTER_ALONE = (
+    "A folder that is an adapter is served with its base: give the base's folder option.enable_lora=true, and put "
+    "the adapter into adapters/NAME there."
 )
 _BITS = (
     "the engine's quantize: 8 or 4 bits by the library bitsandbytes, dynamic_int8 by PyTorch on a processor"
@@ -156,8 +156,25 @@ LMI_OPTIONS: Mapping[str, LmiOption] = {
         row("load_in_8bit", SWITCH, "false"),
         how=_BITS,
     ),
-    **refused(_ALL, _ADAPTERS, row("enable_lora", SWITCH, "false"), row("is_peft_model", SWITCH, "false")),
-    **refused(_ALL, _ADAPTERS, row("adapters", PATH)),
+    **used(
+        _ALL,
+        row("enable_lora", SWITCH, "false"),
+        how="requests may name adapters: those in the folder adapters, and those that are registered",
+    ),
+    **used(
+        (VLLM, LMI_DIST),
+        row("max_loras", COUNT, "4"),
+        row("max_cpu_loras", COUNT),
+        how="adapters that are held at once, all of them in memory: the latter, or else the former; 64 if neither is "
+        "written",
+    ),
+    **used((VLLM, LMI_DIST), row("max_lora_rank", COUNT, "16")),
+    **refused(_ALL, _ADAPTER_ALONE, row("is_peft_model", SWITCH, "false")),
+    **refused(
+        _ALL,
+        "The adapters of a model lie in its folder adapters: name it so, and remove the line.",
+        row("adapters", PATH, "adapters", "adapters"),
+    ),
     **refused(
         (VLLM,),
         _TOOLS,
@@ -244,15 +261,16 @@ LMI_OPTIONS: Mapping[str, LmiOption] = {
     **reported((ACCELERATE,), "each request says it, by stop_sequences", row("stop_sequence", LIST)),
     **reported(
         (VLLM, LMI_DIST),
-        "there are no adapters",
-        row("max_loras", COUNT, "4"),
-        row("max_lora_rank", COUNT, "16"),
-        row("max_cpu_loras", COUNT),
+        "an adapter is computed in the model's data type; one that has tokens or biases of its own is refused",
         row("lora_extra_vocab_size", Whole(), "256"),
-        row("long_lora_scaling_factors", LIST),
         row("lora_dtype", default="auto"),
         row("enable_lora_bias", SWITCH, "false"),
         row("fully_sharded_loras", SWITCH, "false"),
+    ),
+    **reported(
+        (VLLM, LMI_DIST),
+        "prompts are texts, and positions are the model's own",
+        row("long_lora_scaling_factors", LIST),
         row("default_mm_loras"),
     ),
     **reported(_ALL, "requests that say what they accept get that", row("default_accept")),

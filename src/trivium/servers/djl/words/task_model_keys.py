@@ -9,6 +9,7 @@ from trivium.servers.djl.words.language_model_keys import LANGUAGE_MODEL
 _QUANTISED = (
     "A model that is batched statically is not quantised: write option.dtype=bf16 for half the memory."
 )
+_ADAPTERS = "Adapters go with a rolling batch: write option.rolling_batch=auto, or merge the adapter into the weights."
 _ROLLING = "requests are batched statically, by batch_size"
 
 TASK_MODEL = {
@@ -30,6 +31,11 @@ TASK_MODEL = {
     **reported("a request says how its tokens are chosen", "option.generation_config"),
     **reported("a static batch has no processors of its own", "option.logits_processors"),
     **reported("OpenAI's API asks models that generate in a rolling batch", "option.served_model_name"),
+    **refused(_ADAPTERS, "option.enable_lora", harmless=("", "false")),
+    **reported(
+        "there are no adapters",
+        *("option.max_loras", "option.max_lora_rank", "option.max_cpu_loras", "option.lora_extra_vocab_size"),
+    ),
     **refused(_QUANTISED, "option.quantize", "option.quantization"),
     **refused(_QUANTISED, "option.load_in_8bit", "option.load_in_4bit", harmless=("", "false")),
     **reported("a static batch has one form of answer", "option.tgi_compat", harmless=("", "false")),

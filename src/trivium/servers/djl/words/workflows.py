@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from trivium.codecs.near_names import near
-from trivium.servers.djl.words import adapters
 from trivium.servers.djl.words.model_urls import LOCAL, DjlModelUrl, read_devices, read_url
 from trivium.servers.djl.words.workflow_documents import MODEL_DIR, Place, WorkflowText, shown
 from trivium.servers.djl.words.workflow_graphs import Callables, Expressions, FunctionPlace, ModelPlace
+from trivium.types import adapters
 from trivium.types.errors import ConfigError, ServeError
 from trivium.types.findings import Change
 from trivium.types.schedules import Graph

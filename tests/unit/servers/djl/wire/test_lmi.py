@@ -528,3 +528,25 @@ def test_a_prompt_is_no_field_of_lmis_own_form():
     operation, _ = ask({"prompt": "hi"})
     with pytest.raises(ServeError, match="'inputs'"):
         operation.as_generate(operation.payload, {})
+
+
+@pytest.mark.parametrize("document", [{"inputs": "x"}, {"messages": [{"role": "user", "content": "x"}]}])
+def test_a_request_names_its_adapter(document):
+    for told in (
+        {"adapters": "eng"},
+        {"adapters": ["eng"]},
+        {"adapter": "eng"},
+        {"adapters": "eng", "adapter": "eng"},
+    ):
+        assert read(document | told)[0].adapter == "eng"
+    for told in ({}, {"adapters": []}, {"adapters": ""}, {"adapters": None}):
+        assert read(document | told)[0].adapter == ""
+    for told in (
+        {"adapters": ["eng", "fra"]},
+        {"adapters": 5},
+        {"adapters": [5]},
+        {"adapters": "eng", "adapter": "fra"},
+    ):
+        with pytest.raises(ServeError) as caught:
+            read(document | told)
+        assert (caught.value.code, caught.value.metadata["field"]) == (Code.INVALID, "adapters")
