@@ -51,7 +51,10 @@ SERVICES: Mapping[str, str] = {
 """Modules of `djl_python` whose names stand for nothing here -> what to do instead."""
 
 FORMATTERS = ("input_formatter", "output_formatter", "prediction_handler", "init_handler")
-"""Decorators by which DJL finds functions around its own engine."""
+"""Decorators by which DJL finds functions around its own engines."""
+
+AROUND = FORMATTERS[:2]
+"""Those among them that are around one for language models."""
 
 
 @dataclass(frozen=True, slots=True)
