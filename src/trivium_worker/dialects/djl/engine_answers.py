@@ -101,7 +101,8 @@ class Response(dict):  # type: ignore[type-arg]
         made = cls({key: cls.of(one) for key, one in value.items()})
         if isinstance(value.get("generated_text"), str):
             choice = cls(index=0, text=value["generated_text"], finish_reason=None)
-            vars(made).update(choices=[choice], model="lmi", object="text_completion")
+            about = {"model": "lmi", "object": "text_completion", "_first": value["generated_text"]}
+            vars(made).update(choices=[choice], **about)
         return made
 
     def __getattr__(self, name: str) -> Any:
@@ -118,9 +119,9 @@ class Response(dict):  # type: ignore[type-arg]
 
     def told(self) -> "Response":
         """Return the document with a text that was set in its choice."""
-        choices = vars(self).get("choices")
-        if choices and choices[0].get("text") != self.get("generated_text") and self.get("generated_text") == self._first:
-            self["generated_text"] = choices[0]["text"]
+        own = vars(self)
+        if "choices" in own and self.get("generated_text") == own["_first"]:
+            self["generated_text"] = own["choices"][0]["text"]
         return self
 
     def model_dump(self, **named: Any) -> dict[str, Any]:
