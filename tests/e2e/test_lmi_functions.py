@@ -14,6 +14,12 @@ from tests.harness.language_models import sentence_pieces, write
 from tests.harness.server_process import ServerProcess, serve
 
 ROLLING = ("engine=Python", "option.rolling_batch=vllm")
+ASYNCHRONOUS = (
+    "engine=Python",
+    "option.async_mode=true",
+    "option.entryPoint=djl_python.lmi_vllm.vllm_async_service",
+    "option.rolling_batch=disable",
+)
 SIZES = ("option.max_rolling_batch_size=2", "option.max_model_len=128", "option.generation_config=vllm")
 OLDER = """\
 import json
@@ -91,43 +97,11 @@ def custom_output_formatter(response_data: dict) -> dict:
         response_data["custom_formatter_applied"] = True
     return response_data
 """
-OBJECTS = """\
-from djl_python.output_formatter import output_formatter
-
-@output_formatter
-def custom_output_formatter(output):
-    if hasattr(output, "choices") and output.choices:
-        first = output.choices[0]
-        text = first.text if hasattr(first, "text") else first.message.content
-        return {"applied": True, "generated_text": text, "model": output.model}
-    return {"applied": False}
-"""
-RAISING = """\
-from djl_python.input_parser import input_formatter
-from djl_python.output_formatter import TextGenerationOutput, output_formatter
-
-@input_formatter
-def read(decoded_payload: dict, **kwargs) -> dict:
-    return {"inputs": decoded_payload["inputs"], "parameters": decoded_payload["parameters"]}
-
-@output_formatter
-def write(request_output: TextGenerationOutput) -> str:
-    if request_output.input.input_text == "Once":
-        raise RuntimeError("intentionally")
-    return request_output.sequences[0].get_next_token()[0].text
-"""
-NAMED = """\
-def plain(token, first_token, last_token, details, generated_tokens):
-    return token.text.upper()
-"""
 FOLDERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "older": (OLDER, ROLLING),
     "newer": (NEWER, ROLLING),
     "requests": (OWN_REQUESTS, ROLLING),
-    "documents": (DOCUMENTS, ("engine=Python", "option.async_mode=true", "option.entryPoint=djl_python.lmi_vllm.vllm_async_service", "option.rolling_batch=disable")),
-    "objects": (OBJECTS, ("engine=Python", "option.async_mode=true")),
-    "raising": (RAISING, ROLLING),
-    "named": (NAMED, (*ROLLING, "option.output_formatter=plain")),
+    "documents": (DOCUMENTS, ASYNCHRONOUS),
 }
 LMI = {"max_new_tokens": 6, "ignore_eos_token": True}
 PROMPT = "Once upon a"
@@ -142,8 +116,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     )
     places = [staged(folder, name, code, *lines, f"option.model_id={weights}") for name, (code, lines) in FOLDERS.items()]
     (folder / "documents" / "helper.py").write_text("def marked(text):\n    return '[MINE] ' + text\n")
-    places.append(staged(folder, "plain", "", *ROLLING, f"option.model_id={weights}"))
-    with serve(folder / "log", *places, "--engine-parameters", "hf.threads=1", "--profile", "djl") as served:
+    words = ("--engine-parameters", "hf.threads=1", "--profile", "djl")
+    with serve(folder / "log", *places, *words, models_raise=True) as served:
         yield served
 
 
@@ -167,7 +141,7 @@ def predicted(server: ServerProcess, name: str, **body: Any) -> httpx.Response:
 
 
 def plain(server: ServerProcess, **parameters: Any) -> Any:
-    return predicted(server, "plain", inputs=PROMPT, parameters={**LMI, "details": True, **parameters}).json()
+    return predicted(server, "newer:engine", inputs=PROMPT, parameters={**LMI, "details": True, **parameters}).json()
 
 
 def test_a_function_of_the_older_signature_writes_each_token(server: ServerProcess) -> None:
@@ -214,25 +188,14 @@ def test_documents_are_changed_on_both_ways(server: ServerProcess) -> None:
     assert counted.json()["details"]["generated_tokens"] >= 3
 
 
-def test_a_response_has_attributes_as_those_of_vllm(server: ServerProcess) -> None:
-    answer = predicted(server, "objects", inputs=PROMPT, parameters={"do_sample": False, **LMI})
-    assert answer.json() == {"applied": True, "generated_text": plain(server)["generated_text"], "model": "lmi"}
-    completed = predicted(server, "objects", prompt=PROMPT, max_tokens=6, temperature=0, ignore_eos=True, model="x")
-    assert completed.json() == {"applied": True, "generated_text": plain(server)["generated_text"], "model": "x"}
-
-
 def test_what_a_function_raises_names_the_file_and_the_line(server: ServerProcess) -> None:
-    refused = asked(server, "raising", text="x")
+    refused = asked(server, "requests", inputs="x")
     assert refused.status_code == 424
-    assert "Custom input formatter failed: KeyError: 'inputs' (model.py, line 6)" in refused.text
-    failed = asked(server, "raising", inputs="Once", parameters=LMI)
-    assert failed.status_code == 424
-    assert "Custom output formatter failed: RuntimeError: intentionally (model.py, line 11)" in failed.text
-    assert predicted(server, "raising", inputs=PROMPT, parameters=LMI).text == plain(server)["generated_text"]
-
-
-def test_a_function_that_an_option_names(server: ServerProcess) -> None:
-    assert predicted(server, "named", inputs=PROMPT, parameters=LMI).text == plain(server)["generated_text"].upper()
+    text = "Custom input formatter failed: KeyError: 'question' (model.py, line 15)"
+    assert refused.json() == {"code": 424, "error": text}
+    failed = asked(server, "older", inputs=PROMPT, parameters=LMI)  # without details
+    assert failed.status_code == 200
+    assert "Custom output formatter failed: KeyError: 'finish_reason' (model.py, line 9)" in failed.text
 
 
 def test_a_request_may_name_a_formatter_of_the_server(server: ServerProcess) -> None:
@@ -243,8 +206,8 @@ def test_a_request_may_name_a_formatter_of_the_server(server: ServerProcess) -> 
 
 def test_what_the_model_refuses_is_refused_as_without_functions(server: ServerProcess) -> None:
     for body in ({"inputs": PROMPT, "parameters": {"top_p": 7}}, {"inputs": ""}, {"inputs": "a " * 500}):
-        bare, around = asked(server, "plain", **body), asked(server, "newer", **body)
-        assert (around.status_code, around.json()["message"]) == (bare.status_code, bare.json()["message"]), body
+        bare, around = asked(server, "newer:engine", **body), asked(server, "newer", **body)
+        assert (around.status_code, around.json()) == (bare.status_code, bare.json()), body
 
 
 def test_a_client_that_leaves_ends_its_text(server: ServerProcess) -> None:

@@ -7,6 +7,7 @@ section 11.6.
 
 import asyncio
 import itertools
+import json
 import logging
 import sys
 import traceback
@@ -79,31 +80,36 @@ class AroundEngineAdapter(Adapter):
                     continue
                 await send(Raw([Part(data, writer.kind)], status=0 if has_begun else 200))
                 has_begun = True
-        except Failure as failure:
-            print_trace(failure) if failure.code == "internal" else None
+        except EngineFailure as why:
             if not has_begun:
-                return frameless(failure)
-            try:
-                data = writer.failed(failure.message)
-            except Exception as error:
-                return self._fault("output", error)
-            return Raw([Part(data, writer.kind)]) if data else frameless(failure)
+                return _refusal(why.failure)
+            return self._broken_off(writer, why.failure)
         except Exception as error:
-            return self._fault("output", error)
+            failed = self._fault("output", error)
+            return Raw([Part(failed.parts[0].data)]) if has_begun else failed
         return END if has_begun else Raw([Part(b"", writer.kind)], status=200)
+
+    def _broken_off(self, writer: Writer, failure: Failure) -> Outcome:
+        """Return the last piece of an answer that the model could not end."""
+        try:
+            data = writer.failed(failure.message)
+        except Exception as error:
+            return Raw([Part(self._fault("output", error).parts[0].data)])
+        return Raw([Part(data or _body(failure), writer.kind)])
 
     async def _parts(self, item: Item, call: Call) -> AsyncIterator[Answer]:
         """Yield the parts of the model's answer, each waited for in a thread."""
         wait = asyncio.get_running_loop().run_in_executor
-        answers: Any = await wait(self._threads, self._host.call, item, call)
+        answers: Any = None
         try:
-            while True:
-                answer = await wait(self._threads, next, answers, None)
-                if answer is None:
-                    return
+            answers = await wait(self._threads, self._host.call, item, call)
+            while (answer := await wait(self._threads, next, answers, None)) is not None:
                 yield answer
+        except Failure as failure:
+            raise EngineFailure(frameless(failure)) from None
         finally:
-            answers.close()
+            if answers is not None:
+                answers.close()
 
     def _found(self, named: dict[str, str], what: str) -> Callable[..., Any] | None:
         """Return the function that an option names, or the first in the alphabet that is decorated so."""
@@ -117,7 +123,7 @@ class AroundEngineAdapter(Adapter):
                 return decorated
         return None
 
-    def _fault(self, which: str, error: Exception) -> Failure:
+    def _fault(self, which: str, error: Exception) -> Raw:
         """Return what a function raised, with its place in the folder; the trace is printed."""
         print_trace(error)
         frames = [one for one in traceback.extract_tb(error.__traceback__) if one.filename.startswith(self._root)]
@@ -126,4 +132,24 @@ class AroundEngineAdapter(Adapter):
             file = frames[-1].filename[len(self._root) :].lstrip("/")
             place = f" ({file}, line {frames[-1].lineno})"
         text = error.message if isinstance(error, Failure) else f"{type(error).__name__}: {error}"
-        return Failure(f"Custom {which} formatter failed: {text}{place}", "model failed", _FAILED)
+        return _refusal(Failure(f"Custom {which} formatter failed: {text}{place}", "model failed", _FAILED))
+
+
+class EngineFailure(Exception):
+    """What the call of the language model ended with: no fault of user code."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+def _refusal(failure: Failure) -> Any:
+    """Return an error in the form that LMI's clients know; one without a status is the server's to word."""
+    if failure.status is None:
+        return failure
+    return Raw([Part(_body(failure), "application/json")], {"Content-Type": "application/json"}, (), failure.status)
+
+
+def _body(failure: Failure) -> bytes:
+    told = {"code": failure.status or _FAILED, "error": failure.message}
+    return json.dumps(told, ensure_ascii=False).encode("utf-8", "replace")
