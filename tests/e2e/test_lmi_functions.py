@@ -1,4 +1,4 @@
-"""Functions of a model.py around a tiny language model in the real server: both signatures, requests of one's own, faults.
+"""Functions of a model.py around a tiny language model in the real server: all signatures, own requests, faults.
 
 The files are made after what people posted: LMI's guides of its releases, and reports on its tracker.
 """
@@ -114,7 +114,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     weights = write(
         folder / "weights", "llama", made=made, vocab_size=len(made), bos_token_id=1, eos_token_id=2
     )
-    places = [staged(folder, name, code, *lines, f"option.model_id={weights}") for name, (code, lines) in FOLDERS.items()]
+    places = [
+        staged(folder, name, code, *lines, f"option.model_id={weights}")
+        for name, (code, lines) in FOLDERS.items()
+    ]
     (folder / "documents" / "helper.py").write_text("def marked(text):\n    return '[MINE] ' + text\n")
     words = ("--engine-parameters", "hf.threads=1", "--profile", "djl")
     with serve(folder / "log", *places, *words, models_raise=True) as served:
@@ -141,7 +144,9 @@ def predicted(server: ServerProcess, name: str, **body: Any) -> httpx.Response:
 
 
 def plain(server: ServerProcess, **parameters: Any) -> Any:
-    return predicted(server, "newer:engine", inputs=PROMPT, parameters={**LMI, "details": True, **parameters}).json()
+    return predicted(
+        server, "newer:engine", inputs=PROMPT, parameters={**LMI, "details": True, **parameters}
+    ).json()
 
 
 def test_a_function_of_the_older_signature_writes_each_token(server: ServerProcess) -> None:
@@ -150,7 +155,11 @@ def test_a_function_of_the_older_signature_writes_each_token(server: ServerProce
     lines = [json.loads(line) for line in answer.text.splitlines()]
     assert [line["id"] for line in lines] == [token["id"] for token in expected["details"]["tokens"]]
     assert [line["first"] for line in lines] == [True] + [False] * 5
-    assert (lines[-1]["whole"], lines[-1]["why"], lines[-1]["count"]) == (expected["generated_text"], "length", 6)
+    assert (lines[-1]["whole"], lines[-1]["why"], lines[-1]["count"]) == (
+        expected["generated_text"],
+        "length",
+        6,
+    )
     assert "".join(line["text"] for line in lines) == expected["generated_text"]
 
 
@@ -160,7 +169,9 @@ def test_a_function_of_the_newer_signature_writes_each_token(server: ServerProce
     answer = predicted(server, "newer", inputs=PROMPT, parameters=LMI, stream=stream)
     lines = [json.loads(line) for line in answer.text.splitlines()]
     assert [line["token_id"] for line in lines] == [token["id"] for token in expected]
-    assert [line["log_prob"] for line in lines] == pytest.approx([token["log_prob"] for token in expected], abs=1e-4)
+    assert [line["log_prob"] for line in lines] == pytest.approx(
+        [token["log_prob"] for token in expected], abs=1e-4
+    )
     assert (lines[-1]["finish_reason"], lines[-1]["prompt"] > 2) == ("length", True)
 
 
@@ -184,7 +195,9 @@ def test_documents_are_changed_on_both_ways(server: ServerProcess) -> None:
     streamed = predicted(server, "documents", inputs=PROMPT, parameters=greedy, stream=True)
     lines = [json.loads(line) for line in streamed.text.splitlines()]
     assert lines[-1]["generated_text"] == "[MINE] " + same
-    counted = predicted(server, "documents", inputs=PROMPT, parameters={"details": True, "ignore_eos": True}, count=True)
+    counted = predicted(
+        server, "documents", inputs=PROMPT, parameters={"details": True, "ignore_eos": True}, count=True
+    )
     assert counted.json()["details"]["generated_tokens"] >= 3
 
 

@@ -207,7 +207,7 @@ class CallForm(Protocol):
         """Read a call's body as a request to generate, of a model that has these parameters. Raises ServeError."""
 
     def written(self, part: ResponsePart) -> ResponsePart | None:
-        """Return a part of the answer as a body; None where nothing of it is told yet."""
+        """Return a part of the answer as a body; None where nothing of it is said yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,7 +173,7 @@ class Upcalls:
     only.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the last three are the dialect's
         self,
         model: str,
         submits: InferenceCore,

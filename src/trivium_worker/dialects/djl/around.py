@@ -15,8 +15,8 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from trivium_worker.dialects.djl.engine_answers import Question, Writer, writer_for
-from trivium_worker.dialects.djl.engine_requests import InputForm, LazyTokenizer, input_form
+from trivium_worker.dialects.djl.engine_answers import PassingOn, writer_for
+from trivium_worker.dialects.djl.engine_requests import InputForm, LazyTokenizer, Question, input_form
 from trivium_worker.dialects.djl.entry import load_entry
 from trivium_worker.dialects.djl.request import show, single
 from trivium_worker.runtime.adapter import Adapter, Answer, Call, Host, Send, Setup
@@ -69,10 +69,11 @@ class AroundEngineAdapter(Adapter):
         """See `Adapter`."""
         self._threads.shutdown(wait=False)
 
-    async def _answered(self, item: Item, question: Question, writer: Writer, send: Send) -> Outcome:
+    async def _answered(self, item: Item, question: Question, writer: PassingOn, send: Send) -> Outcome:
         """Ask the model, and send what the output formatter makes of each part of its answer."""
         has_begun = False
-        call = Call(self._engine, "", Raw([Part(writer.body(question), "application/json")], writer.wish), form=True)
+        body = Raw([Part(writer.body(question), "application/json")], {"answer": writer.answer})
+        call = Call(self._engine, "", body, form=True)
         try:
             async for answer in self._parts(item, call):
                 data = writer.written(answer)
@@ -82,14 +83,14 @@ class AroundEngineAdapter(Adapter):
                 has_begun = True
         except EngineFailure as why:
             if not has_begun:
-                return _refusal(why.failure)
+                return why.failure if why.failure.status is None else _refusal(why.failure)
             return self._broken_off(writer, why.failure)
         except Exception as error:
             failed = self._fault("output", error)
             return Raw([Part(failed.parts[0].data)]) if has_begun else failed
         return END if has_begun else Raw([Part(b"", writer.kind)], status=200)
 
-    def _broken_off(self, writer: Writer, failure: Failure) -> Outcome:
+    def _broken_off(self, writer: PassingOn, failure: Failure) -> Outcome:
         """Return the last piece of an answer that the model could not end."""
         try:
             data = writer.failed(failure.message)
@@ -126,7 +127,9 @@ class AroundEngineAdapter(Adapter):
     def _fault(self, which: str, error: Exception) -> Raw:
         """Return what a function raised, with its place in the folder; the trace is printed."""
         print_trace(error)
-        frames = [one for one in traceback.extract_tb(error.__traceback__) if one.filename.startswith(self._root)]
+        frames = [
+            one for one in traceback.extract_tb(error.__traceback__) if one.filename.startswith(self._root)
+        ]
         place = ""
         if frames:
             file = frames[-1].filename[len(self._root) :].lstrip("/")
@@ -136,18 +139,17 @@ class AroundEngineAdapter(Adapter):
 
 
 class EngineFailure(Exception):
-    """What the call of the language model ended with: no fault of user code."""
+    """Says that the call of the language model failed: no fault of user code."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
         self.failure = failure
 
 
-def _refusal(failure: Failure) -> Any:
-    """Return an error in the form that LMI's clients know; one without a status is the server's to word."""
-    if failure.status is None:
-        return failure
-    return Raw([Part(_body(failure), "application/json")], {"Content-Type": "application/json"}, (), failure.status)
+def _refusal(failure: Failure) -> Raw:
+    """Return an error in the form that LMI's clients know."""
+    status = failure.status or _FAILED
+    return Raw([Part(_body(failure), "application/json")], {"Content-Type": "application/json"}, (), status)
 
 
 def _body(failure: Failure) -> bytes:

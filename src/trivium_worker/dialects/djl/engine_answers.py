@@ -1,4 +1,4 @@
-"""What an output formatter makes of the answer of the language model: of its tokens one by one, or of its documents.
+"""Answers of the language model -> what an output formatter makes of its tokens one by one, or of its documents.
 
 Without such a function, or where the request itself names one of the server's, the answer passes as it is.
 """
@@ -15,12 +15,12 @@ from trivium_worker.wire.values import Failure, Raw
 _EVENT = "data: "
 
 
-class Writer:
-    """Passes on what the model answers, which is asked as it is. `wish` says how the answer is wanted, `kind` is its
+class PassingOn:
+    """Passes on what the model answers, which is asked as it is. `answer` says how that is wanted, `kind` is its
     content type once something is written.
     """
 
-    wish: dict[str, str] = {}
+    answer = ""
     kind = ""
 
     def body(self, question: Question) -> bytes:
@@ -40,19 +40,19 @@ class Writer:
         return b""
 
 
-class ResponseWriter(Writer):
+class OfResponses(PassingOn):
     """Has each document of the answer changed by a function."""
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self._function = function
 
     def body(self, question: Question) -> bytes:
-        """See `Writer`."""
+        """See `PassingOn`."""
         document = {key: value for key, value in question.document.items() if not callable(value)}
         return as_body(document)
 
     def written(self, answer: Answer) -> bytes:
-        """See `Writer`."""
+        """See `PassingOn`."""
         data = super().written(answer)
         if not data:
             return b""
@@ -83,7 +83,9 @@ class ResponseWriter(Writer):
             made = response.told()
         if hasattr(made, "model_dump_json"):
             made = made.model_dump_json()
-        return formatted(made, None) if isinstance(made, (str, bytes)) else json.dumps(made, ensure_ascii=False).encode()
+        if isinstance(made, (str, bytes)):
+            return formatted(made, None)
+        return json.dumps(made, ensure_ascii=False).encode()
 
 
 class Response(dict):  # type: ignore[type-arg]
@@ -129,10 +131,10 @@ class Response(dict):  # type: ignore[type-arg]
         return dict(self)
 
 
-class TokenWriter(Writer):
+class OfTokens(PassingOn):
     """Has a function write the answer, called for each token."""
 
-    wish = {"answer": "tokens"}
+    answer = "tokens"
 
     def __init__(self, question: Question, function: Callable[..., Any]) -> None:
         from djl_python.request import Request
@@ -144,11 +146,11 @@ class TokenWriter(Writer):
         self._open: set[int] = set()
 
     def body(self, question: Question) -> bytes:
-        """See `Writer`."""
+        """See `PassingOn`."""
         return as_body(question.of_tokens())
 
     def written(self, answer: Answer) -> bytes:
-        """See `Writer`."""
+        """See `PassingOn`."""
         data = super().written(answer)
         self.kind = ""  # a function of user code says none
         if not data:
@@ -163,10 +165,12 @@ class TokenWriter(Writer):
         return "".join(self._texts(told, answer.final)).encode("utf-8", "surrogatepass")
 
     def failed(self, message: str) -> bytes:
-        """See `Writer`: the function is told by a last token."""
+        """See `PassingOn`: a last token tells the function."""
         from djl_python.request_io import Token
 
-        self._request.set_next_token(Token(-1, "", -1, error_msg=message), last_token=True, finish_reason="error")
+        self._request.set_next_token(
+            Token(-1, "", -1, error_msg=message), last_token=True, finish_reason="error"
+        )
         return self._next().encode("utf-8", "surrogatepass")
 
     def _texts(self, told: dict[str, Any], is_final: bool) -> Iterator[str]:
@@ -193,7 +197,7 @@ class TokenWriter(Writer):
     def _settle(self) -> None:
         """Say which sequence is the best, once all are there."""
         output = self._request.request_output
-        output.other_sequences_indices = [index for index in sorted(output.sequences) if index != output.best_sequence_index]
+        output.other_sequences_indices = sorted(output.sequences.keys() - {output.best_sequence_index})
 
     def _next(self) -> str:
         text = self._request.get_next_token()
@@ -201,16 +205,16 @@ class TokenWriter(Writer):
         return text
 
 
-def writer_for(question: Question, function: Callable[..., Any] | None) -> Writer:
+def writer_for(question: Question, function: Callable[..., Any] | None) -> PassingOn:
     """Return what writes the answer to a question."""
     asked = question.formatter
     if callable(asked):
         function = asked
     elif asked:
-        return Writer()
+        return PassingOn()
     if function is None:
-        return Writer()
-    return TokenWriter(question, function) if _takes_output(function) else ResponseWriter(function)
+        return PassingOn()
+    return OfTokens(question, function) if _takes_output(function) else OfResponses(function)
 
 
 def _takes_output(function: Callable[..., Any]) -> bool:

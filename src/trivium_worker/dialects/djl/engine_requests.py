@@ -1,4 +1,4 @@
-"""What an input formatter makes of a request -> what the language model is asked.
+"""Requests -> what the language model is asked, by an input formatter of user code if there is one.
 
 It has one of two forms: it gets DJL's Input and returns a RequestInput, or it gets the document of the body and returns
 another. Its annotations say which; without any, the runtime that the model was written for does.
@@ -76,7 +76,9 @@ class LazyTokenizer:
 class InputForm:
     """Makes a question of each request, by user code's function if there is one."""
 
-    def __init__(self, function: Callable[..., Any] | None, named: dict[str, Any], of_documents: bool) -> None:
+    def __init__(
+        self, function: Callable[..., Any] | None, named: dict[str, Any], of_documents: bool
+    ) -> None:
         self._function = function
         self._named = named
         self._of_documents = of_documents
@@ -96,7 +98,9 @@ class InputForm:
             document = self._function(document, **self._named)
         if not isinstance(document, dict):
             found = type(document).__name__
-            raise Failure(f"expected is a dict with inputs, prompt or messages, and there is {found}", "model failed")
+            raise Failure(
+                f"expected is a dict with inputs, prompt or messages, and there is {found}", "model failed"
+            )
         return self._completed(dict(document), self._request_of(document), inputs, number)
 
     def _of_request(self, request: Any, inputs: Any, number: int) -> Question:
@@ -104,7 +108,9 @@ class InputForm:
 
         if not isinstance(request, RequestInput):
             found = type(request).__name__
-            raise Failure(f"it returned {found}; expected is a RequestInput, such as TextInput", "model failed")
+            raise Failure(
+                f"it returned {found}; expected is a RequestInput, such as TextInput", "model failed"
+            )
         text = getattr(request, "input_text", None)
         if isinstance(text, list) and text and all(isinstance(one, dict) for one in text):
             document: dict[str, Any] = {"messages": text, **request.parameters}
@@ -135,7 +141,10 @@ class InputForm:
 
 
 def input_form(
-    function: Callable[..., Any] | None, is_asynchronous: bool, properties: dict[str, str], tokenizer: LazyTokenizer
+    function: Callable[..., Any] | None,
+    is_asynchronous: bool,
+    properties: dict[str, str],
+    tokenizer: LazyTokenizer,
 ) -> InputForm:
     """Return the form of a function; `is_asynchronous` decides where its annotations do not."""
     if function is None:
@@ -169,12 +178,19 @@ def _takes_documents(function: Callable[..., Any], is_asynchronous: bool) -> boo
 
 
 def _surroundings(properties: dict[str, str]) -> dict[str, Any]:
-    """Return what DJL's service passes beside a request: its configuration, and what here has no counterpart."""
+    """Return what DJL's service passes with a request: its configuration, and names that have no counterpart here."""
     configs = SimpleNamespace(**{key: value for key, value in properties.items() if key.isidentifier()})
     for name in ("rolling_batch", "output_formatter", "input_formatter", "model_id_or_path"):
         if not hasattr(configs, name):
             setattr(configs, name, None)
-    nothing = ("model", "model_config", "peft_config", "rolling_batch", "image_placeholder_token", "hf_pipeline")
+    nothing = (
+        "model",
+        "model_config",
+        "peft_config",
+        "rolling_batch",
+        "image_placeholder_token",
+        "hf_pipeline",
+    )
     return {"configs": configs, "adapter_registry": {}, "is_rolling_batch": True, **dict.fromkeys(nothing)}
 
 

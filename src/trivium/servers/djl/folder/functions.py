@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 
 from trivium.codecs.java_properties import Properties
 from trivium.servers.djl.folder.engine_choice import Choice
+from trivium.servers.djl.folder.environment import EnvironmentRules
 from trivium.servers.djl.folder.folder import DjlModelFolder
+from trivium.servers.djl.folder.language_model import is_language_model
 from trivium.servers.djl.folder.translation import ROLLING_SIZE, Translation
 from trivium.servers.djl.folder.workflow import DIALECT, WorkflowMembers
-from trivium.servers.djl.folder.environment import EnvironmentRules
 from trivium.servers.djl.words.engines import PYTHON
 from trivium.servers.djl.words.handlers import names_of
 from trivium.servers.djl.words.lmi_runtimes import HANDLERS
@@ -40,7 +41,7 @@ class EngineFunctions:
 
 
 def functions_of(properties: Properties, folder: DjlModelFolder) -> EngineFunctions | None:
-    """Return the functions around the engine; None for a folder that has none, or a handler of its own."""
+    """Return the functions around a language model; None for a folder that has none, or a handler of its own."""
     if FILE not in folder.files:
         return None
     settings = DjlSettings(properties)
@@ -52,15 +53,21 @@ def functions_of(properties: Properties, folder: DjlModelFolder) -> EngineFuncti
     written = {name: settings.text([key]).value for name, key in _KEYS.items()}
     named = {name: word for name, word in written.items() if word in names}
     decorators = {decorator for decorator, _ in formatters_of(text).values()}
-    return EngineFunctions(named) if named or (decorators and decorators <= set(AROUND)) else None
+    if not named and not (decorators and decorators <= set(AROUND)):
+        return None
+    functions = EngineFunctions(named)
+    ours, files = of_engine(properties, folder, functions)
+    return functions if is_language_model(DjlSettings(ours), files) else None
 
 
 def engine_name(name: str) -> str:
-    """Return what the language model is called beside the model whose functions are around it."""
+    """Return the name of the language model that the functions of another are around."""
     return f"{name}:engine"
 
 
-def of_engine(properties: Properties, folder: DjlModelFolder, functions: EngineFunctions) -> "tuple[Properties, DjlModelFolder]":
+def of_engine(
+    properties: Properties, folder: DjlModelFolder, functions: EngineFunctions
+) -> tuple[Properties, DjlModelFolder]:
     """Return the settings and files of the language model alone."""
     ours = {_KEYS[name] for name in functions.named}
     entries = {key: entry for key, entry in properties.entries.items() if key not in ours}
@@ -73,7 +80,7 @@ def engine_source(source: ModelSource, place: str, name: str) -> ModelSource:
     return replace(source, uri=place, name=name, over=over, is_named_after_uri=False)
 
 
-def around(
+def around(  # noqa: PLR0913 - a folder, as it is read
     engine: ModelSpec,
     source: ModelSource,
     functions: EngineFunctions,
@@ -84,7 +91,9 @@ def around(
 ) -> ModelSpec:
     """Return the model that runs the functions: a handler whose worker calls the `engine`, which `source` asks for."""
     origin = Origin(str(folder.path / FILE), "")
-    choice = Choice(Placed(PYTHON, origin), Placed(FILE, origin), Placed("handle", origin), Placed(False, origin))
+    choice = Choice(
+        Placed(PYTHON, origin), Placed(FILE, origin), Placed("handle", origin), Placed(False, origin)
+    )
     made = Translation(DjlSettings(properties), folder, choice, defaults, rules).spec()
     assert made.handler is not None, "its engine is Python"
     slots = int(engine.parameters.get("slots", ROLLING_SIZE))

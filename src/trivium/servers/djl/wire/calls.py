@@ -13,10 +13,10 @@ import msgspec
 from trivium.codecs.chat_answers import encode_json
 from trivium.codecs.generation import generated_of
 from trivium.codecs.generation_errors import in_words_of
+from trivium.servers.djl.wire.async_mode import begin_async
 from trivium.servers.djl.wire.errors import of_generation
 from trivium.servers.djl.wire.generate_request import LMI_NAMES, is_async, read_document, read_request
 from trivium.servers.djl.wire.generated_answer import LmiWriter, begin
-from trivium.servers.djl.wire.async_mode import begin_async
 from trivium.servers.djl.words.finish import WORDS
 from trivium.types.errors import ServeError, frameless, unwritable
 from trivium.types.generation import Generate, Generated, GeneratedChoice, TokenText
@@ -84,7 +84,9 @@ class TokensWriter:
 
 def _of_tokens(document: dict[str, Any], parameters: Mapping[str, str]) -> Generate:
     """Return what is asked for, token by token, whatever the request says of the form of its answer."""
-    neutral = {key: value for key, value in parameters.items() if key not in ("output_formatter", "tgi_compat")}
+    neutral = {
+        key: value for key, value in parameters.items() if key not in ("output_formatter", "tgi_compat")
+    }
     document.pop("stream", None)
     if is_async(parameters) and "inputs" not in document:
         generate, _ = begin_async(document, neutral, "call", 0.0, IgnoredFields())

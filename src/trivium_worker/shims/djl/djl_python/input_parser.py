@@ -11,7 +11,14 @@ from djl_python.inputs import Input
 from djl_python.request_io import RequestInput, TextInput
 from djl_python.unsupported import stand_in
 
-__all__ = ["RequestInput", "TextInput", "format_input", "init_handler", "input_formatter", "prediction_handler"]
+__all__ = [
+    "RequestInput",
+    "TextInput",
+    "format_input",
+    "init_handler",
+    "input_formatter",
+    "prediction_handler",
+]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 

@@ -177,7 +177,7 @@ class Request:
 
 
 def takes_tokens(function: Any) -> bool:
-    """Tell whether an output formatter has the form of releases before 0.28: it takes a token, and what is known of it."""
+    """Tell whether an output formatter has the form of releases before 0.28: it takes a token and facts about it."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):

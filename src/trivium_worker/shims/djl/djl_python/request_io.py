@@ -174,11 +174,11 @@ class TextGenerationOutput(RequestOutput):
         self.sequences[sequence_index].finish_reason = finish_reason
 
     def get_tokens_as_dict(self, sequence_index: int = 0) -> list[dict[str, Any]]:
-        """Return what is told of the tokens of a sequence."""
+        """Return the tokens of a sequence as an answer shows them."""
         return self._told(self.sequences[sequence_index].tokens)
 
     def get_prompt_tokens_as_dict(self) -> list[dict[str, Any]]:
-        """Return what is told of the tokens of the prompt."""
+        """Return the tokens of the prompt as an answer shows them."""
         return self._told(self.prompt_tokens_details)
 
     def get_top_tokens_as_dict(self, sequence_index: int = 0) -> list[list[dict[str, Any]]]:
