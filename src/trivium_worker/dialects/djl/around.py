@@ -6,16 +6,17 @@ section 11.6.
 """
 
 import asyncio
+import contextlib
 import itertools
 import json
 import logging
 import sys
 import traceback
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from trivium_worker.dialects.djl.engine_answers import PassingOn, writer_for
+from trivium_worker.dialects.djl.engine_answers import PassingOn, unpack_as, writer_for
 from trivium_worker.dialects.djl.engine_requests import InputForm, LazyTokenizer, Question, input_form
 from trivium_worker.dialects.djl.entry import load_entry
 from trivium_worker.dialects.djl.request import show, single
@@ -38,6 +39,7 @@ class AroundEngineAdapter(Adapter):
             self._module = load_entry(setup.root, setup.entry)
             read = self._found(engine["named"], "input_formatter")
             self._write = self._found(engine["named"], "output_formatter")
+        unpack_as(self._module)
         properties = {key: str(value) for key, value in setup.settings.get("properties", {}).items()}
         self._form: InputForm = input_form(
             read, bool(engine["asynchronous"]), properties, LazyTokenizer(engine["weights"])
@@ -62,7 +64,7 @@ class AroundEngineAdapter(Adapter):
             question.is_tgi = self._tgi
             writer = writer_for(question, self._write)
         except Exception as error:
-            return self._fault("input", error)
+            return fault("input", error, self._root)
         return await self._answered(item, question, writer, send)
 
     def close(self) -> None:
@@ -75,18 +77,18 @@ class AroundEngineAdapter(Adapter):
         body = Raw([Part(writer.body(question), "application/json")], {"answer": writer.answer})
         call = Call(self._engine, "", body, form=True)
         try:
-            async for answer in self._parts(item, call):
-                data = writer.written(answer)
-                if not data:
-                    continue
-                await send(Raw([Part(data, writer.kind)], status=0 if has_begun else 200))
-                has_begun = True
+            async with contextlib.aclosing(self._parts(item, call)) as answers:
+                async for answer in answers:
+                    data = writer.written(answer)
+                    if data:
+                        await send(Raw([Part(data, writer.kind)], status=0 if has_begun else 200))
+                        has_begun = True
         except EngineFailure as why:
             if not has_begun:
                 return why.failure if why.failure.status is None else _refusal(why.failure)
             return self._broken_off(writer, why.failure)
         except Exception as error:
-            failed = self._fault("output", error)
+            failed = fault("output", error, self._root)
             return Raw([Part(failed.parts[0].data)]) if has_begun else failed
         return END if has_begun else Raw([Part(b"", writer.kind)], status=200)
 
@@ -95,10 +97,10 @@ class AroundEngineAdapter(Adapter):
         try:
             data = writer.failed(failure.message)
         except Exception as error:
-            return Raw([Part(self._fault("output", error).parts[0].data)])
+            return Raw([Part(fault("output", error, self._root).parts[0].data)])
         return Raw([Part(data or _body(failure), writer.kind)])
 
-    async def _parts(self, item: Item, call: Call) -> AsyncIterator[Answer]:
+    async def _parts(self, item: Item, call: Call) -> AsyncGenerator[Answer, None]:
         """Yield the parts of the model's answer, each waited for in a thread."""
         wait = asyncio.get_running_loop().run_in_executor
         answers: Any = None
@@ -124,19 +126,6 @@ class AroundEngineAdapter(Adapter):
                 return decorated
         return None
 
-    def _fault(self, which: str, error: Exception) -> Raw:
-        """Return what a function raised, with its place in the folder; the trace is printed."""
-        print_trace(error)
-        frames = [
-            one for one in traceback.extract_tb(error.__traceback__) if one.filename.startswith(self._root)
-        ]
-        place = ""
-        if frames:
-            file = frames[-1].filename[len(self._root) :].lstrip("/")
-            place = f" ({file}, line {frames[-1].lineno})"
-        text = error.message if isinstance(error, Failure) else f"{type(error).__name__}: {error}"
-        return _refusal(Failure(f"Custom {which} formatter failed: {text}{place}", "model failed", _FAILED))
-
 
 class EngineFailure(Exception):
     """Says that the call of the language model failed: no fault of user code."""
@@ -144,6 +133,18 @@ class EngineFailure(Exception):
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
         self.failure = failure
+
+
+def fault(which: str, error: Exception, root: str) -> Raw:
+    """Return what a function raised, with its place in the folder; the trace is printed."""
+    print_trace(error)
+    frames = [one for one in traceback.extract_tb(error.__traceback__) if one.filename.startswith(root)]
+    place = ""
+    if frames:
+        file = frames[-1].filename[len(root) :].lstrip("/")
+        place = f" ({file}, line {frames[-1].lineno})"
+    text = error.message if isinstance(error, Failure) else f"{type(error).__name__}: {error}"
+    return _refusal(Failure(f"Custom {which} formatter failed: {text}{place}", "model failed", _FAILED))
 
 
 def _refusal(failure: Failure) -> Raw:

@@ -3,8 +3,11 @@
 Without such a function, or where the request itself names one of the server's, the answer passes as it is.
 """
 
+import ast
+import inspect
 import json
 from collections.abc import Callable, Iterator
+from types import ModuleType
 from typing import Any
 
 from trivium_worker.dialects.djl.engine_requests import Question, as_body
@@ -13,6 +16,7 @@ from trivium_worker.runtime.adapter import Answer
 from trivium_worker.wire.values import Failure, Raw
 
 _EVENT = "data: "
+_MOST_MEMBERS = 4
 
 
 class PassingOn:
@@ -205,6 +209,22 @@ class OfTokens(PassingOn):
         return text
 
 
+def unpack_as(module: ModuleType) -> None:
+    """Have sequences give each token with its index, as releases since 0.32 do, where a module unpacks four members."""
+    import djl_python.request_io
+
+    try:
+        tree = ast.parse(inspect.getsource(module))
+    except (OSError, TypeError, SyntaxError):
+        return
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Tuple):
+            continue
+        called = node.value.func if isinstance(node.value, ast.Call) else None
+        if isinstance(called, ast.Attribute) and called.attr == "get_next_token":
+            djl_python.request_io.MEMBERS_OF_NEXT = 4 if len(node.targets[0].elts) == _MOST_MEMBERS else 3
+
+
 def writer_for(question: Question, function: Callable[..., Any] | None) -> PassingOn:
     """Return what writes the answer to a question."""
     asked = question.formatter
@@ -219,8 +239,6 @@ def writer_for(question: Question, function: Callable[..., Any] | None) -> Passi
 
 def _takes_output(function: Callable[..., Any]) -> bool:
     """Tell whether a function takes tokens, in one of the two forms; another takes the response."""
-    import inspect
-
     from djl_python.request import takes_tokens
     from djl_python.request_io import RequestOutput
 

@@ -11,8 +11,9 @@ from trivium.servers.djl.words.handlers import parsed
 
 _PACKAGE = "djl_python"
 _SERVE = (
-    "Remove model.py, and let option.rolling_batch=auto serve the weights; or load the model in model.py by its own "
-    "library, and write handle(inputs) with Input and Output."
+    "Keep what it changes of requests and answers as functions @input_formatter and @output_formatter in model.py, "
+    "without the class and handle: option.rolling_batch=auto serves the weights with them around it. Or load the model "
+    "in model.py by its own library, and write handle(inputs) with Input and Output."
 )
 _WITHOUT = "Write the handler without it, with Input and Output."
 SERVICES: Mapping[str, str] = {

@@ -72,7 +72,7 @@ def test_a_subclass_is_refused_by_its_name_and_line(tmp_path: Path) -> None:
     (finding,) = errors(tmp_path, SUBCLASS)
     assert (Path(finding.file).name, finding.line) == ("model.py", 4)
     assert "the class Mine builds on djl_python.huggingface.HuggingFaceService" in finding.found
-    assert "option.rolling_batch=auto serve the weights" in finding.hint
+    assert "option.rolling_batch=auto serves the weights with them" in finding.hint
 
 
 def test_a_posted_notebook_of_customised_processing_is_refused_with_its_service(tmp_path: Path) -> None:
