@@ -1,4 +1,4 @@
-"""Functions of a model.py around a tiny language model in the real server: all signatures, own requests, faults.
+"""Functions of a model.py around a tiny language model in the real server: documents, own requests, faults.
 
 The files are made after what people posted: LMI's guides of its releases, and reports on its tracker.
 """
@@ -21,18 +21,6 @@ ASYNCHRONOUS = (
     "option.rolling_batch=disable",
 )
 SIZES = ("option.max_rolling_batch_size=2", "option.max_model_len=128", "option.generation_config=vllm")
-OLDER = """\
-import json
-from djl_python.output_formatter import output_formatter
-from djl_python.request_io import Token
-
-@output_formatter
-def per_token(token: Token, first_token: bool, last_token: bool, details: dict, generated_tokens: str, id: int):
-    told = {"id": token.id, "text": token.text, "first": first_token, "request": id}
-    if last_token:
-        told |= {"whole": generated_tokens, "why": details["finish_reason"], "count": details["generated_tokens"]}
-    return json.dumps(told) + "\\n"
-"""
 NEWER = """\
 import json
 from djl_python.output_formatter import RequestOutput, output_formatter
@@ -98,7 +86,6 @@ def custom_output_formatter(response_data: dict) -> dict:
     return response_data
 """
 FOLDERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "older": (OLDER, ROLLING),
     "newer": (NEWER, ROLLING),
     "requests": (OWN_REQUESTS, ROLLING),
     "documents": (DOCUMENTS, ASYNCHRONOUS),
@@ -149,20 +136,6 @@ def plain(server: ServerProcess, **parameters: Any) -> Any:
     ).json()
 
 
-def test_a_function_of_the_older_signature_writes_each_token(server: ServerProcess) -> None:
-    expected = plain(server)
-    answer = predicted(server, "older", inputs=PROMPT, parameters={**LMI, "details": True})
-    lines = [json.loads(line) for line in answer.text.splitlines()]
-    assert [line["id"] for line in lines] == [token["id"] for token in expected["details"]["tokens"]]
-    assert [line["first"] for line in lines] == [True] + [False] * 5
-    assert (lines[-1]["whole"], lines[-1]["why"], lines[-1]["count"]) == (
-        expected["generated_text"],
-        "length",
-        6,
-    )
-    assert "".join(line["text"] for line in lines) == expected["generated_text"]
-
-
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_function_of_the_newer_signature_writes_each_token(server: ServerProcess, stream: bool) -> None:
     expected = plain(server)["details"]["tokens"]
@@ -206,9 +179,6 @@ def test_what_a_function_raises_names_the_file_and_the_line(server: ServerProces
     assert refused.status_code == 424
     text = "Custom input formatter failed: KeyError: 'question' (model.py, line 15)"
     assert refused.json() == {"code": 424, "error": text}
-    failed = asked(server, "older", inputs=PROMPT, parameters=LMI)  # without details
-    assert failed.status_code == 200
-    assert "Custom output formatter failed: KeyError: 'finish_reason' (model.py, line 9)" in failed.text
 
 
 def test_a_request_may_name_a_formatter_of_the_server(server: ServerProcess) -> None:
