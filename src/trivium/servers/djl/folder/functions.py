@@ -107,7 +107,16 @@ def around(  # noqa: PLR0913 - a folder, as it is read
             "asynchronous": engine.parameters.get("async_mode") == "true",
         },
     }
-    said = ("engine", "entry", "handler.settings", "groups", "batching", "calls", "streams")
+    said = (
+        "engine",
+        "entry",
+        "handler.settings",
+        "groups",
+        "batching",
+        "calls",
+        "streams",
+        "details[functions]",
+    )
     return replace(
         made,
         handler=replace(made.handler, settings=settings),
@@ -118,7 +127,7 @@ def around(  # noqa: PLR0913 - a folder, as it is read
         streams=True,
         calls=(source.name,),
         foreign=Foreign(DIALECT, WorkflowMembers((source,))),
-        details=engine.details,
-        reports=engine.reports,
+        details={"functions": f"around {source.name}"},
+        reports=(),  # what there is to say is said of the engine
         origin={**made.origin, **dict.fromkeys(said, origin)},
     )
