@@ -30,9 +30,11 @@ _BOTH = _TENSORS | {PayloadKind.RAW}
 
 
 def _djl_python() -> Engine:
+    from trivium.servers.djl.wire.calls import LmiCall
     from trivium.servers.djl.words.metric_lines import read_metric
 
-    return _python()("djl", _BOTH | {PayloadKind.LISTED}, read_metric=read_metric)
+    takes = _BOTH | {PayloadKind.LISTED}
+    return _python()("djl", takes, read_metric=read_metric, open_form=LmiCall)
 
 
 def _torchserve_python() -> Engine:

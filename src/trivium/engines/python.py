@@ -7,7 +7,7 @@ model asks for. The server's own interpreter and environment come from the compo
 import json
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import trivium_worker
@@ -17,7 +17,7 @@ from trivium.machine.quiet_libraries import quieted
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import ProcessGuard
 from trivium.types.payload import PayloadKind
-from trivium.types.running import Placement, ReadMetric, TranslateError, WorkerCommand, unchanged
+from trivium.types.running import CallForm, Placement, ReadMetric, TranslateError, WorkerCommand, unchanged
 from trivium.types.spec import Device, Handler, Isolation, ModelFacts, ModelSpec
 
 KEEP_MEMORY = {
@@ -43,7 +43,7 @@ class PythonEngine:
     isolation: tuple[Isolation, ...] = (Isolation.PROCESS,)
     has_facts = False
 
-    def __init__(  # noqa: PLR0913 - each dialect sets the last three by name
+    def __init__(  # noqa: PLR0913 - each dialect sets the last four by name
         self,
         dialect: str,
         takes: frozenset[PayloadKind],
@@ -52,10 +52,11 @@ class PythonEngine:
         words: TranslateError = unchanged,
         store: EnvironmentStore | None = None,
         read_metric: ReadMetric | None = None,
+        open_form: Callable[[], CallForm] | None = None,
     ) -> None:
         """`words` is the form in which the handlers hear what their calls of other models end with; `store` has the
         environments of models that ask for one of their own, which engines may share; `read_metric` reads the lines by
-        which they tell of metrics.
+        which they tell of metrics; `open_form` makes the form in which they may call models that generate.
         """
         self.name = f"python-{dialect}"
         self.takes = takes
@@ -64,6 +65,7 @@ class PythonEngine:
         self._environment = environment
         self._words = words
         self._read_metric = read_metric
+        self._open_form = open_form
         self._store = store or EnvironmentStore()
 
     def facts(self, spec: ModelSpec) -> ModelFacts:
@@ -118,6 +120,7 @@ class PythonEngine:
             },
             self._words,
             self._read_metric,
+            self._open_form,
         )
 
     def preparation(

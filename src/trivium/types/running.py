@@ -8,13 +8,14 @@ one back per item.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import final
+from typing import Protocol, final
 
 import msgspec
 
 from trivium.types.errors import ServeError
-from trivium.types.operations import Infer, Operation
-from trivium.types.payload import Payload, Scalar, Tensors
+from trivium.types.generation import Generate
+from trivium.types.operations import Infer, Operation, ResponsePart
+from trivium.types.payload import Payload, Raw, Scalar, Tensors
 from trivium.types.resources import ResourceRequest
 from trivium.types.spec import Device, Isolation, ModelSpec
 
@@ -199,6 +200,16 @@ ReadMetric = Callable[[str], Mapping[str, object] | None]
 """Reads a step of a custom metric from a line of a worker's output; None where it tells of none."""
 
 
+class CallForm(Protocol):
+    """Stands between user code that calls a model that generates and that model: one for each call."""
+
+    def read(self, raw: Raw, parameters: Mapping[str, str]) -> Generate:
+        """Read a call's body as a request to generate, of a model that has these parameters. Raises ServeError."""
+
+    def written(self, part: ResponsePart) -> ResponsePart | None:
+        """Return a part of the answer as a body; None where nothing of it is said yet."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """Holds what preparing a load made of its spec. `warning` is one or more sentences on what did not succeed: the
@@ -213,7 +224,8 @@ class Prepared:
 class WorkerCommand:
     """Says what to start as a worker process: it speaks the frames of `trivium_worker` on the descriptor that its last
     argument names. `setup` is JSON: the first thing it is told. What its calls end with it is told in `words`. Lines of
-    its output that tell of metrics are read by `read_metric`; None where there are none such.
+    its output that tell of metrics are read by `read_metric`; None where there are none such. Calls of models that
+    generate may have the form that `open_form` makes; None: they have tensors alone.
     """
 
     command: tuple[str, ...]
@@ -222,3 +234,4 @@ class WorkerCommand:
     setup: Mapping[str, object]
     words: TranslateError = unchanged
     read_metric: ReadMetric | None = None
+    open_form: Callable[[], CallForm] | None = None

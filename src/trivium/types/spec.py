@@ -347,7 +347,7 @@ class ModelSpec:
     models. `details` are what is known of the model beside its tensors, for people: its architecture, its memory. With
     a `translator` clients may send what that takes, beside the model's own tensors. Requests may call the model by one
     of its `aliases`, too; `context` is how many tokens a prompt and its answer may have (0: not known, or no language
-    model). `origin` maps a field's name
+    model). Its code calls the models of `calls`, which are loaded before it. `origin` maps a field's name
     (`inputs[0].dims`, `batching.max_rows`) to where its value was found.
     """
 
@@ -383,6 +383,7 @@ class ModelSpec:
     details: Mapping[str, str] = field(default_factory=dict)
     aliases: tuple[str, ...] = ()
     context: int = 0
+    calls: tuple[str, ...] = ()
 
     @property
     def dynamic(self) -> Dynamic:

@@ -81,7 +81,8 @@ class Answer:
 
 class Call(NamedTuple):
     """A request to another model. `trace` is the number of the item of whose trace it is a part, 0 for none; with `one`
-    it fails where the model may answer in several parts.
+    it fails where the model may answer in several parts. With `form` a model that generates takes a body in the form
+    of the dialect's own clients, and answers so.
     """
 
     model: str
@@ -94,6 +95,7 @@ class Call(NamedTuple):
     sequence: SequencePlace | None = None
     trace: int = 0
     one: bool = False
+    form: bool = False
 
 
 class Host:

@@ -16,9 +16,9 @@ Members = Mapping[int, ModelSpec]
 
 
 def members(spec: ModelSpec) -> tuple[str, ...]:
-    """The models of a graph, each once, in order of its steps; none of a model of its own."""
+    """The models of a graph, each once, in order of its steps; of another model those that its code calls."""
     if not isinstance(spec.scheduling, Graph):
-        return ()
+        return spec.calls
     return spec.scheduling.models
 
 

@@ -136,7 +136,13 @@ class ProcessLauncher:
             raise
         around, instance = self._around, instance_name(self._spec, placement)
         upward = Upcalls(
-            self._spec.name, around.submits, around.measure, self._log, program.words, program.read_metric
+            self._spec.name,
+            around.submits,
+            around.measure,
+            self._log,
+            program.words,
+            program.read_metric,
+            program.open_form,
         )
         worker = ProcessInstance(
             placement.name, spawned, self._arena, upward, self._log, around.call_last, instance

@@ -34,7 +34,7 @@ from trivium.types.operations import (
     WantedOutput,
 )
 from trivium.types.payload import PayloadKind, RequestPayload, Scalar
-from trivium.types.running import ItemId, ReadMetric, TranslateError, unchanged
+from trivium.types.running import CallForm, ItemId, ReadMetric, TranslateError, unchanged
 from trivium_worker.wire import frames
 
 Text = TypeVar("Text")
@@ -43,7 +43,8 @@ Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 class UpcallOptions(msgspec.Struct, frozen=True):
     """Holds what a call says of itself apart from its payload; `timeout` in seconds, `parent` 0 without one, `trace`
-    the item of whose trace it is a part, or 0; `one`: a model that may answer in several parts is not to be called.
+    the item of whose trace it is a part, or 0; `one`: a model that may answer in several parts is not to be called;
+    `form`: the body is read, and the answer written, in the form of the worker's dialect for models that generate.
     """
 
     model: str
@@ -55,6 +56,7 @@ class UpcallOptions(msgspec.Struct, frozen=True):
     sequence: tuple[Annotated[int, msgspec.Meta(ge=0)] | str, bool, bool] | None = None
     trace: Number = 0
     one: bool = False
+    form: bool = False
 
 
 class Upcall(msgspec.Struct, frozen=True):
@@ -171,7 +173,7 @@ class Upcalls:
     only.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the last three are the dialect's
         self,
         model: str,
         submits: InferenceCore,
@@ -179,8 +181,10 @@ class Upcalls:
         log: logging.Logger,
         words: TranslateError = unchanged,
         read_metric: ReadMetric | None = None,
+        open_form: Callable[[], CallForm] | None = None,
     ) -> None:
         self._model = model
+        self._open_form = open_form
         self._submits = submits
         self._measure = measure
         self._log = log
@@ -246,7 +250,8 @@ class Upcalls:
             raise ProtocolError(f"a call under the number {number}, which one that has not ended has")
 
     def _call(self, number: int, call: Upcall) -> None:
-        parent, operation = self._operation(call)
+        form = self._open_form() if call.told.form and self._open_form is not None else None
+        parent, operation = self._operation(call, form)
 
         def refuse(why: ServeError) -> None:
             self._reply(number, ResponsePart(error=self._words(why, operation, True)))
@@ -260,7 +265,7 @@ class Upcalls:
             self._forget(number, parent)
             assert isinstance(part.answer, Readiness)
             if part.answer.ready:
-                self._submit(number, parent, operation)
+                self._submit(number, parent, operation, form)
             else:
                 why = ErrorInfo.of(reasons.NOT_SERVING, model=operation.model, version=operation.version)
                 refuse(ServeError(Code.NOT_READY, part.answer.reason, info=why))
@@ -271,11 +276,11 @@ class Upcalls:
         asking = _Asking(lambda part: refuse(LEFT))
         self._submits.submit(Ready(operation.model, operation.version), told)
         if asking.is_over:
-            self._submit(number, parent, operation)
+            self._submit(number, parent, operation, form)
         else:
             self._keep(number, parent, asking)
 
-    def _operation(self, call: Upcall) -> tuple[ItemId, Infer]:
+    def _operation(self, call: Upcall, form: CallForm | None) -> tuple[ItemId, Infer]:
         """Return whose call it is, 0 where nobody waits for it, and what is called."""
         assert self._worker is not None
         told = call.told
@@ -295,8 +300,9 @@ class Upcalls:
             parameters=told.parameters,
             deadline=told.timeout,
             sequence=SequenceRef(*told.sequence) if told.sequence and told.sequence[0] else None,
-            wants=TENSORS,
+            wants=TENSORS if form is None else None,
             parent=ref,
+            as_generate=None if form is None else form.read,
         )
 
     def _streams(self, operation: Infer) -> bool:
@@ -323,11 +329,17 @@ class Upcalls:
             return
         self._submit(asked.call, 0, operation)
 
-    def _submit(self, number: int, parent: ItemId, operation: Operation) -> None:
+    def _submit(
+        self, number: int, parent: ItemId, operation: Operation, form: CallForm | None = None
+    ) -> None:
         is_over = is_begun = False
 
         def sink(part: ResponsePart) -> None:
             nonlocal is_over
+            shown = part if form is None else form.written(part)
+            if shown is None:
+                return
+            part = shown
             is_over = is_over or part.final
             if part.final:
                 self._forget(number, parent)

@@ -4,7 +4,13 @@ from trivium_worker.runtime.adapter import Adapter, Host, Setup
 
 
 def ADAPTER(setup: Setup, host: Host) -> Adapter:
-    """Make the adapter for a plain function, or that for an async one, a rolling batch, or a function of a workflow."""
+    """Make the adapter for a plain function, or that for an async one, a rolling batch, a function of a workflow, or
+    functions around an engine.
+    """
+    if "engine" in setup.settings:
+        from trivium_worker.dialects.djl.around import AroundEngineAdapter
+
+        return AroundEngineAdapter(setup, host)
     if "workflow_function" in setup.settings:
         from trivium_worker.dialects.djl.function import DjlFunctionAdapter
 

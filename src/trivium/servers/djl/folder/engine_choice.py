@@ -13,7 +13,6 @@ from trivium.formats.checkpoint.checkpoint import CheckpointReading
 from trivium.servers.djl.folder.folder import DjlModelFolder
 from trivium.servers.djl.words.detection import Detected, detect, find_file
 from trivium.servers.djl.words.engines import NAMES, PYTHON, SPELLINGS, DjlEngine, served_names
-from trivium.servers.djl.words.formatters import FORMATTERS
 from trivium.servers.djl.words.handlers import HandlerKind, is_asynchronous, kind_of, names_of
 from trivium.servers.djl.words.lmi_runtimes import HANDLERS
 from trivium.servers.djl.words.naming import inferred_name
@@ -216,14 +215,15 @@ def _check_code(settings: DjlSettings, folder: DjlModelFolder, entry: str) -> bo
     if not formatters or names is None or "handle" in names:
         return True
     for name, (decorator, line) in formatters.items():
-        found = f"{name} is an @{decorator} around DJL's own engine, and such functions are not run in this version"
+        found = (
+            f"{name} is an @{decorator} around an engine of DJL's own, and the folder has no language model"
+        )
         settings.blame(
             str(folder.path / file),
             line,
             found,
-            "a handler, or no model.py",
-            f"Remove the file, and let option.output_formatter name one of {', '.join(FORMATTERS)}; or write "
-            "handle(inputs) there, which loads the model.",
+            "a handler, or a language model",
+            "Name its weights by option.model_id, or write handle(inputs) there, which loads the model.",
         )
     return False
 

@@ -50,7 +50,7 @@ WORDS: Mapping[str, _Words] = {
     "option.output_formatter": _Words(
         "output_formatter",
         dict(zip(FORMATTERS, FORMATTERS, strict=True)),
-        f"one of {', '.join(FORMATTERS)}",
+        f"one of {', '.join(FORMATTERS)}, or a function of model.py",
     ),
     "option.enable_prefix_caching": _Words(
         "prefix_cache",

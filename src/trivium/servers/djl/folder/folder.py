@@ -11,10 +11,12 @@ from pathlib import Path
 
 from trivium.files import open_file
 from trivium.formats import archive
+from trivium.formats.checkpoint.names import CONFIG
 from trivium.servers.djl.words.detection import FOREIGN_MARKS, detect
 from trivium.servers.djl.words.engines import ENGINES
 from trivium.servers.djl.words.handlers import LONGEST, HandlerKind, kind_of
 from trivium.servers.djl.words.naming import archive_suffix, inferred_name, stem, top_names
+from trivium.servers.djl.words.served_code import formatters_of
 from trivium.servers.djl.words.workflow_documents import FILES
 
 PROPERTIES = "serving.properties"
@@ -121,7 +123,9 @@ def looks_like_model(folder: DjlModelFolder) -> bool:
     if detected is None or not detected.is_served:
         return False
     if detected.engine.runs_handlers:
-        return kind_of(folder.text(detected.entry)) is HandlerKind.DJL
+        text = folder.text(detected.entry)
+        is_around = CONFIG in folder.files and bool(formatters_of(text))
+        return is_around or kind_of(text) is HandlerKind.DJL
     return True
 
 

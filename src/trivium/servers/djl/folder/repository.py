@@ -24,6 +24,14 @@ from trivium.servers.djl.folder.folder import (
     open_folder,
     store_entries,
 )
+from trivium.servers.djl.folder.functions import (
+    AS_ENGINE,
+    around,
+    engine_name,
+    engine_source,
+    functions_of,
+    of_engine,
+)
 from trivium.servers.djl.folder.translation import Translation
 from trivium.servers.djl.folder.translator_choice import TranslatorChoice
 from trivium.servers.djl.folder.workflow import (
@@ -116,6 +124,7 @@ class DjlFormat:
             return read_each([path], lambda place: [self._function(place, source, defaults)], _name_of)
         is_model_alone = AS_MODEL in source.over
         source = replace(source, over={key: one for key, one in source.over.items() if key != AS_MODEL})
+        is_model_alone = is_model_alone or AS_ENGINE in source.over
         try:
             models = [path] if is_model_alone or self._is_weights(path) else _models(path)
         except OSError as error:
@@ -141,9 +150,15 @@ class DjlFormat:
 
     def _model(self, place: Path, source: ModelSource, defaults: Defaults) -> ModelSpec:
         folder = _opened(place, defaults)
-        properties = without_stray_commas(layered(_properties(folder), source, self._under))
+        asked = replace(source, over={key: one for key, one in source.over.items() if key != AS_ENGINE})
+        properties = without_stray_commas(layered(_properties(folder), asked, self._under))
+        functions = functions_of(properties, folder)
+        engine = (properties, folder) if functions is None else of_engine(properties, folder, functions)
         try:
-            spec = _read_model(folder, properties, self._rules, defaults)
+            spec = _read_model(*engine, self._rules, defaults)
+            if functions is not None and AS_ENGINE not in source.over:
+                member = engine_source(source, str(place), engine_name(source.name or spec.name))
+                spec = around(spec, member, functions, folder, properties, self._rules, defaults)
         except ConfigError as error:
             raise ConfigError(_shown(folder, error.findings)) from error
         return replace(spec, reports=_shown(folder, spec.reports), shown_root=folder.shown)
@@ -250,7 +265,7 @@ def _properties(folder: DjlModelFolder) -> Properties:
 
 
 def _read_model(
-    folder: DjlModelFolder, properties: Properties, rules: EnvironmentRules, defaults: Defaults
+    properties: Properties, folder: DjlModelFolder, rules: EnvironmentRules, defaults: Defaults
 ) -> ModelSpec:
     settings = DjlSettings(properties, list(properties.findings))
     if language_model.is_language_model(settings, folder):

@@ -174,7 +174,8 @@ def _plain(
         top.take("model")
     top.refuse_others(("inputs", "parameters", "stream", "messages", *_ADAPTER, *_TOP_REFUSED))
     formatter = _formatter(asked, option, streams, as_tgi)
-    details = fields.flag("details") or False
+    details = fields.flag("details")
+    details = as_tgi if details is None else details  # as in the original: TGI's clients read them
     is_full = fields.flag("return_full_text") or False
     said = read_sampling(fields, SAMPLING)
     judge_others(fields, REFUSED, WITHOUT_EFFECT)

@@ -85,12 +85,16 @@ LMI_OPTIONS: Mapping[str, LmiOption] = {
         row("model_id", PATH),
         row("max_rolling_batch_size", COUNT, "32"),
         row("trust_remote_code", SWITCH, "false"),
-        row("output_formatter", OneOf(tuple(FORMATTERS), any_case=True), "json"),
         row("tgi_compat", SWITCH, "false"),
         row("model_loading_timeout", COUNT, "240"),
         row("predict_timeout", COUNT, "120"),
         row("/max_idle_time", Whole(), "60"),
         row("max_idle_time", Whole(), "60"),
+    ),
+    **used(
+        _ALL,
+        row("output_formatter", OneOf(tuple(FORMATTERS), any_case=True), "json"),
+        how="also a function of model.py, which writes each answer",
     ),
     **used(
         _ALL,
@@ -196,7 +200,8 @@ LMI_OPTIONS: Mapping[str, LmiOption] = {
     ),
     **refused(
         _ALL,
-        "A formatter of the model's own is not supported in this version: remove it, or write a model.py.",
+        "A function of the folder's model.py is used by its name, and there is none such: define it there, without a "
+        "handle, or remove the line.",
         row("input_formatter"),
     ),
     **refused(

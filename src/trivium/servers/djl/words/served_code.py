@@ -11,8 +11,9 @@ from trivium.servers.djl.words.handlers import parsed
 
 _PACKAGE = "djl_python"
 _SERVE = (
-    "Remove model.py, and let option.rolling_batch=auto serve the weights; or load the model in model.py by its own "
-    "library, and write handle(inputs) with Input and Output."
+    "Keep what it changes of requests and answers as functions @input_formatter and @output_formatter in model.py, "
+    "without the class and handle: option.rolling_batch=auto serves the weights with them around it. Or load the model "
+    "in model.py by its own library, and write handle(inputs) with Input and Output."
 )
 _WITHOUT = "Write the handler without it, with Input and Output."
 SERVICES: Mapping[str, str] = {
@@ -51,7 +52,10 @@ SERVICES: Mapping[str, str] = {
 """Modules of `djl_python` whose names stand for nothing here -> what to do instead."""
 
 FORMATTERS = ("input_formatter", "output_formatter", "prediction_handler", "init_handler")
-"""Decorators by which DJL finds functions around its own engine."""
+"""Decorators by which DJL finds functions around its own engines."""
+
+AROUND = FORMATTERS[:2]
+"""Those among them that are around one for language models."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,19 @@
 """One request of a rolling batch: its parameters, its tokens, and the text of its answer so far.
 
 Source: spec sheet `djl`, sections 11.3 and 11.5. Formats `json` (all at the end) and `jsonlines` (a line per token), or
-a function that gets the output with its next token.
+a function that gets the output with its next token, or, as in releases before 0.28, that token and what is known of it.
 """
 
+import inspect
 import json
 from typing import Any
 
-from djl_python.request_io import TextGenerationOutput, TextInput, Token
+from djl_python.request_io import RequestOutput, TextGenerationOutput, TextInput, Token
 
 _JSON, _LINES = "application/json", "application/jsonlines"
 _FAILED = 424
+_LEAST_OF_TOKENS, _MOST_OF_TOKENS = 3, 6
+"""Arguments of an output formatter of the older form."""
 
 
 class Request:
@@ -49,6 +52,7 @@ class Request:
         self.error_code = 0
         self.has_said = False
         self._formatter = _formatter_of(request_input)
+        self._takes_tokens = callable(self._formatter) and takes_tokens(self._formatter)
 
     def __repr__(self) -> str:
         return (
@@ -72,13 +76,22 @@ class Request:
         token = Token(-1, next_token) if isinstance(next_token, str) else next_token
         token.request_id = self.id
         self.request_output.set_next_token(token, 0, last_token, finish_reason)
-        self.request_output.prompt_tokens_details = prompt_tokens_details or []
+        if prompt_tokens_details:
+            self.request_output.prompt_tokens_details = prompt_tokens_details
         self.last_token = self.request_output.finished = last_token
         if finish_reason == "error":
             self.error, self.error_code = token.error_msg or "the request failed", _FAILED
 
     def get_next_token(self) -> str:
-        """Return what the answer has more of, by the tokens that came."""
+        """Return what the answer has more of, by the tokens that came. A function that writes a whole answer is called
+        once, one that streams for each token.
+        """
+        if self.next_token_str:
+            return self.next_token_str
+        streams = self._takes_tokens or bool(self.request_input.parameters.get("stream"))
+        if callable(self._formatter) and not streams:
+            self.next_token_str = str(self._formatter(self.request_output))
+            return self.next_token_str
         sequence = self.request_output.sequences[self.request_output.best_sequence_index]
         while not self.next_token_str and sequence.has_next_token():
             self.next_token_str = self._written()
@@ -100,17 +113,42 @@ class Request:
         return "" if callable(self._formatter) else (_LINES if self._formatter == "jsonlines" else _JSON)
 
     def _written(self) -> str:
+        if self._takes_tokens:
+            return self._of_token()
         if callable(self._formatter):
             before = self.request_output.sequences[0].position
             text = str(self._formatter(self.request_output))
             if self.request_output.sequences[0].position == before:  # it has read none: then this was for one
                 self.request_output.sequences[0].get_next_token()
             return text
-        token, _, is_last = self.request_output.sequences[0].get_next_token()
+        token, *_, is_last = self.request_output.sequences[0].get_next_token()
         assert token is not None, "asked only while there is one"
         if self._formatter == "jsonlines":
             return self._line(token, is_last)
         return _text(self._whole()) if is_last else ""
+
+    def _of_token(self) -> str:
+        """Return what a function of the older form makes of the next token."""
+        output, given = self.request_output, self.request_input
+        sequence = output.sequences[output.best_sequence_index]
+        details: dict[str, Any] = {}
+        if given.parameters.get("details"):
+            details = {
+                "finish_reason": sequence.finish_reason,
+                "tokens": output.get_tokens_as_dict(output.best_sequence_index),
+                "generated_tokens": len(sequence.tokens),
+                "inputs": given.input_text,
+                "parameters": given.parameters,
+                "prompt_tokens": len(output.prompt_tokens_details),
+            }
+        elif sequence.finish_reason == "error":
+            details = {"finish_reason": "error"}
+        token, *_, is_first, is_last = sequence.get_next_token()
+        text = given.input_text if given.parameters.get("return_full_text") else ""
+        if is_last:
+            text += "".join(one.text for one in sequence.tokens)
+        arguments = (token, is_first, is_last, details, text, output.request_id)
+        return str(self._formatter(*arguments[: _most(self._formatter)]))
 
     def _line(self, token: Token, is_last: bool) -> str:
         told = token.as_tgi_dict() if self.request_input.tgi_compat else token.as_dict()
@@ -136,6 +174,30 @@ class Request:
                 details["tokens"] = [token.as_dict() for token in sequence.tokens]
             whole["details"] = details
         return whole
+
+
+def takes_tokens(function: Any) -> bool:
+    """Tell whether an output formatter has the form of releases before 0.28: it takes a token and facts about it."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return False
+    if not parameters:
+        return False
+    first = parameters[0].annotation
+    if first is Token or first == "Token":
+        return True
+    is_output = isinstance(first, type) and issubclass(first, RequestOutput)
+    needed = [one for one in parameters if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD]
+    return not is_output and len(needed) >= _LEAST_OF_TOKENS
+
+
+def _most(function: Any) -> int:
+    """Return how many of the arguments a function of the older form takes."""
+    parameters = inspect.signature(function).parameters.values()
+    if any(one.kind is one.VAR_POSITIONAL for one in parameters):
+        return _MOST_OF_TOKENS
+    return min(len(parameters), _MOST_OF_TOKENS)
 
 
 def _formatter_of(given: TextInput) -> Any:

@@ -170,7 +170,7 @@ def test_json_is_whole():
             "top_tokens": [[{"id": 1, "text": "He", "log_prob": -0.5}], []],
         },
     }
-    _, encoder = plain({}, {"tgi_compat": "true"})
+    _, encoder = plain({"details": False}, {"tgi_compat": "true"})
     assert json.loads(body(encoder.encode(part(said("He", Finish.EOS))))) == [{"generated_text": "He"}]
     _, encoder = plain({"n": 2})
     whole = Generated(

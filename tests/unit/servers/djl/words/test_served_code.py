@@ -65,14 +65,14 @@ def test_the_modules_are_those_that_the_worker_stands_in_for() -> None:
         for node in ast.parse(text).body
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "MODULES"
     )
-    assert set(SERVICES) | {"input_parser", "output_formatter"} == set(modules)
+    assert set(SERVICES) == set(modules)
 
 
 def test_a_subclass_is_refused_by_its_name_and_line(tmp_path: Path) -> None:
     (finding,) = errors(tmp_path, SUBCLASS)
     assert (Path(finding.file).name, finding.line) == ("model.py", 4)
     assert "the class Mine builds on djl_python.huggingface.HuggingFaceService" in finding.found
-    assert "option.rolling_batch=auto serve the weights" in finding.hint
+    assert "option.rolling_batch=auto serves the weights with them" in finding.hint
 
 
 def test_a_posted_notebook_of_customised_processing_is_refused_with_its_service(tmp_path: Path) -> None:
@@ -82,11 +82,11 @@ def test_a_posted_notebook_of_customised_processing_is_refused_with_its_service(
     assert "the module calls djl_python.huggingface.HuggingFaceService" in finding.found
 
 
-def test_formatters_without_a_handler_are_refused_by_their_names(tmp_path: Path) -> None:
-    (finding,) = errors(tmp_path, FORMATTER, "option.rolling_batch=vllm")
+def test_formatters_without_a_language_model_are_refused_by_their_names(tmp_path: Path) -> None:
+    (finding,) = errors(tmp_path, FORMATTER)
     assert finding.line == 4
     assert "shout is an @output_formatter" in finding.found
-    assert "json_chat" in finding.hint
+    assert "option.model_id" in finding.hint
 
 
 @pytest.mark.parametrize(

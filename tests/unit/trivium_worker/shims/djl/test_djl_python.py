@@ -62,8 +62,8 @@ LEFT = [
     ("djl_python.streaming_utils", "StreamingUtils"),
     ("djl_python.test_model", "create_3p_request"),
     ("djl_python.lmi_vllm.vllm_async_service", "VLLMHandler"),
-    ("djl_python.output_formatter", "output_formatter"),
-    ("djl_python.input_parser", "input_formatter"),
+    ("djl_python.output_formatter", "get_output_formatter"),
+    ("djl_python.input_parser", "parse_input_with_formatter"),
     ("djl_python.huggingface", "HuggingFaceService"),
 ]
 

@@ -71,6 +71,7 @@ def test_a_call_passes_everything_on(stage: TritonChildHarness) -> None:
         "sequence": None,
         "trace": 0,
         "one": True,
+        "form": False,
     }
     assert stage.host.closed == 1
 
