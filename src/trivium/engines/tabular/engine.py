@@ -4,6 +4,7 @@ Where one may run follows from what was measured of its library (docs/engines.md
 whose files are programs, has a process; the others let go of the interpreter's lock, and run in threads.
 """
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -124,6 +125,7 @@ class TableEngine:
         """Inputs and outputs as the library tells them. Raises as `Engine.facts` says."""
         told = read_parameters(spec, COMMON)
         estimator = self._opened(spec)
+        _try(estimator)
         notes = unknown_parameters(spec.parameters, self.name, [row.name for row in self.options])
         one = estimator.input(DataType[told.get("datatype", "FP32")])
         return ModelFacts((one,), estimator.outputs, batchable=True, notes=notes)
@@ -132,8 +134,7 @@ class TableEngine:
         """A model of its own for every instance. Its first prediction, on zeros, is made here."""
         estimator = self._opened(spec)
         _check_sizes(spec, estimator)
-        if estimator.features > 0:
-            estimator.predict(np.zeros((1, estimator.features), np.float32))
+        _try(estimator)
         return BatchedRunner(spec, TableModel(estimator, spec))
 
     def _opened(self, spec: ModelSpec) -> Estimator:
@@ -141,6 +142,15 @@ class TableEngine:
         if not path.is_file():
             raise ServeError(Code.LOAD_FAILED, f"Model '{spec.name}': there is no file {path}.")
         return self._opens(spec, read_parameters(spec, COMMON).get("threads", 1))
+
+
+def _try(estimator: Estimator) -> None:
+    """Predict once, on zeros: a file that ends its process does so where facts are told, and not where requests are
+    answered; the first of those waits for nothing that the library does once. That zeros raise is no fault of the file.
+    """
+    if estimator.features > 0:
+        with contextlib.suppress(Exception):
+            estimator.predict(np.zeros((1, estimator.features), np.float32))
 
 
 def _check_sizes(spec: ModelSpec, estimator: Estimator) -> None:
