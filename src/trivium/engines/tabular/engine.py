@@ -43,12 +43,12 @@ class TableModel:
         self._estimator = estimator
         self._model = spec.name
         described = estimator.outputs
-        names = [tensor.name for tensor in spec.outputs] or [tensor.name for tensor in described]
         own = {tensor.name: position for position, tensor in enumerate(described)}
+        first = 0 if spec.batching.batch_axis else 1
         self._outputs = [
-            (name, described[at].datatype, at)
-            for position, name in enumerate(names)
-            if (at := own.get(name, position)) < len(described)
+            (tensor.name, described[at].datatype, at, None if tensor.open else tensor.dims[first:])
+            for position, tensor in enumerate(spec.outputs)
+            if (at := own.get(tensor.name, position)) < len(described)
         ]
 
     def accept(self, payload: Tensors) -> Tensors | ServeError:
@@ -86,8 +86,10 @@ class TableModel:
 
     def _tensors(self, results: Sequence[Array]) -> Sequence[Tensor]:
         found = []
-        for name, datatype, at in self._outputs:
+        for name, datatype, at, dims in self._outputs:
             array = results[at]
+            if dims is not None and array.shape[1:] != dims:
+                array = array.reshape(len(array), *dims)  # a value per row, or one of a row's values
             if datatype is DataType.BYTES:
                 array = _as_bytes(array)
             found.append(
@@ -126,6 +128,7 @@ class TableEngine:
         told = read_parameters(spec, COMMON)
         estimator = self._opened(spec)
         _try(estimator)
+        _check_sizes(spec, estimator)
         notes = unknown_parameters(spec.parameters, self.name, [row.name for row in self.options])
         one = estimator.input(DataType[told.get("datatype", "FP32")])
         return ModelFacts((one,), estimator.outputs, batchable=True, notes=notes)
