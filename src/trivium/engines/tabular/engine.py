@@ -8,6 +8,7 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 
 import numpy as np
 
@@ -34,6 +35,17 @@ COMMON = (THREADS, DATATYPE)
 
 Open = Callable[[ModelSpec, int], Estimator]
 """Opens a model file with so many threads. Raises ServeError."""
+
+
+LETS_GO = "the library lets go of the interpreter's lock while it computes"
+
+
+class Hazard(Enum):
+    """Names what a library does to the process that it runs in: any of these makes that a process of its own."""
+
+    ENDS = "a damaged file ends the process that opens it"
+    LOCKS = "the library holds the interpreter's lock while it computes"
+    RUNS = "its files may be programs"
 
 
 class TableModel:
@@ -116,10 +128,11 @@ class TableEngine:
     has_facts = True
 
     def __init__(
-        self, name: str, opens: Open, isolation: tuple[Isolation, ...], options: Sequence[Setting] = ()
+        self, name: str, opens: Open, hazard: Hazard | None = None, options: Sequence[Setting] = ()
     ) -> None:
         self.name = name
-        self.isolation = isolation
+        self.isolation = (Isolation.PROCESS,) if hazard else (Isolation.THREAD, Isolation.PROCESS)
+        self._why = hazard.value if hazard else LETS_GO
         self.options = (*COMMON, *options)
         self._opens = opens
 
@@ -131,7 +144,12 @@ class TableEngine:
         _check_sizes(spec, estimator)
         notes = unknown_parameters(spec.parameters, self.name, [row.name for row in self.options])
         one = estimator.input(DataType[told.get("datatype", "FP32")])
-        return ModelFacts((one,), estimator.outputs, batchable=True, notes=notes)
+        return ModelFacts((one,), estimator.outputs, batchable=True, notes=notes, details=self.details)
+
+    @property
+    def details(self) -> Mapping[str, tuple[str, str]]:
+        """Say where instances run, and why: see `ModelFacts.details`."""
+        return {"runs in": (self.isolation[0].value, self._why)}
 
     def open(self, spec: ModelSpec, placement: Placement) -> BatchedRunner[TableModel]:
         """A model of its own for every instance. Its first prediction, on zeros, is made here."""
