@@ -24,7 +24,6 @@ TEXTS = (
     "  leading blanks\r\n and ▁ marks Ġ there's 's n't <|x|> </s> don ' t 12345 ...",
 )
 COUNT = 24
-ON_WIRES = "mistral 1"
 
 kinds = pytest.mark.parametrize(
     "kind", [*SMALL, *(pytest.param(kind, marks=pytest.mark.soak) for kind in LARGE)]
@@ -169,13 +168,8 @@ def check_dialects(ask: Dialects, made: Any) -> None:
                 )
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        ON_WIRES,
-        *(pytest.param(kind, marks=pytest.mark.soak) for kind in {**SMALL, **LARGE} if kind != ON_WIRES),
-    ],
-)
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", [*SMALL, *LARGE])
 def test_every_dialect_says_the_same(kind: str, tmp_path: Path) -> None:
     with served(tmp_path, kind) as server:
         check_dialects(Dialects(server, "m"), tokenizer(kind))

