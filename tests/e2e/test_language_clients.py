@@ -1,5 +1,6 @@
-"""Clients of language models, as people run them: huggingface_hub's own, what litellm and llama-index were recorded to
-send, and bodies as users of editors and chat applications posted them. `make clients` has the real ones talk again.
+"""Clients of language models, as people run them: openai's, langchain's and huggingface_hub's, what litellm and llama-index
+were recorded to send, and bodies as users of editors and chat applications posted them. `make clients` has the recorded
+ones talk again.
 """
 
 import json
@@ -8,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import openai
 import pytest
 from huggingface_hub import InferenceClient
 from huggingface_hub.errors import BadRequestError, HfHubHTTPError
+from langchain_openai import ChatOpenAI
 from tests.e2e.language_clients.record import AS_LONG, CONTEXT, LONG, MODEL, RECORD
 from tests.harness.language_models import write
 from tests.harness.server_process import ServerProcess, serve
@@ -33,12 +36,31 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
         yield served
 
 
-def conversation(answer: Callable[[list[dict[str, str]]], str]) -> None:
+def conversation(answer: Callable[[list[dict[str, str]]], str]) -> list[dict[str, str]]:
+    """Five turns, each with all that was said before."""
     messages: list[dict[str, str]] = []
     for turn in range(5):
         messages.append({"role": "user", "content": f"Turn {turn}?"})
         messages.append({"role": "assistant", "content": answer(messages)})
-    assert len(messages) == 10
+    return messages
+
+
+def test_openai_and_langchain_say_the_same_whole_and_streamed(server: ServerProcess) -> None:
+    own = {"model": MODEL, "max_tokens": 8, "temperature": 0}
+    client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0)
+    chat = ChatOpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0, **own)
+    create = client.chat.completions.create
+    ways: dict[str, Callable[[list[dict[str, str]]], str]] = {
+        "openai": lambda said: create(messages=said, **own).choices[0].message.content,
+        "openai, streamed": lambda said: "".join(
+            chunk.choices[0].delta.content or "" for chunk in create(messages=said, stream=True, **own)
+        ),
+        "langchain": lambda said: chat.invoke(said).content,
+        "langchain, streamed": lambda said: "".join(chunk.content for chunk in chat.stream(said)),
+    }
+    told: dict[str, list[dict[str, str]]] = {name: conversation(answer) for name, answer in ways.items()}
+    assert all(messages == told["openai"] for messages in told.values())
+    client.close()
 
 
 # -- huggingface_hub ---------------------------------------------------------------------------------------
@@ -48,21 +70,15 @@ def conversation(answer: Callable[[list[dict[str, str]]], str]) -> None:
 def test_the_hub_s_client_chats(server: ServerProcess, base: str) -> None:
     client = InferenceClient(base_url=server.url + base, api_key="none")
     fields = {"model": MODEL, "max_tokens": 8, "temperature": 0.0}
-    wholes: list[str] = []
-    streams: list[str] = []
 
     def whole(messages: list[dict[str, str]]) -> str:
-        wholes.append(client.chat_completion(messages, **fields).choices[0].message.content)
-        return wholes[-1]
+        return str(client.chat_completion(messages, **fields).choices[0].message.content)
 
     def streamed(messages: list[dict[str, str]]) -> str:
         chunks = client.chat_completion(messages, stream=True, **fields)
-        streams.append("".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices))
-        return streams[-1]
+        return "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
 
-    conversation(whole)
-    conversation(streamed)
-    assert streams == wholes
+    assert conversation(streamed) == conversation(whole)
 
 
 def test_errors_that_the_hub_s_client_raises(server: ServerProcess) -> None:
@@ -167,7 +183,7 @@ TAKEN: dict[str, tuple[dict[str, Any], set[str]]] = {
     ),
     "LibreChat's": ({"user": "u", "top_p": 1, "presence_penalty": 0, **USAGE}, {"user"}),
     "n8n's": ({"n": 1, "frequency_penalty": 0, "logit_bias": {}, "stop": None, "stream": False}, set()),
-    "LM Studio's": ({"temperature": 0.7, "max_tokens": -1, "stream": False}, set()),
+    "LM Studio's": ({"temperature": 0.7, "max_tokens": -1, "stop": list("aeiou "), "stream": False}, set()),
     "Dify's": ({"user": "u", "enable_thinking": False, "stream": True}, {"user", "enable_thinking"}),
     "Flowise's": ({"extra_body": {"chat_template_kwargs": {}}}, {"extra_body"}),
     "parts that are to be cached": (
