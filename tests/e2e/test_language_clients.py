@@ -1,6 +1,6 @@
-"""Clients of language models, as people run them: openai's, langchain's and huggingface_hub's, what litellm and llama-index
-were recorded to send, and bodies as users of editors and chat applications posted them. `make clients` has the recorded
-ones talk again.
+"""Clients of language models, as people run them: openai's, langchain's and huggingface_hub's, what litellm and
+llama-index were recorded to send, and bodies as users of editors and chat applications posted them. `make clients` has
+the recorded ones talk again.
 """
 
 import json

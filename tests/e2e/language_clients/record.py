@@ -62,14 +62,19 @@ def expected(name: str) -> str:
 
 
 def distinct(requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One request of each kind: those that differ in nothing but what is said in their messages are one."""
+    """The first request of each kind: those that differ in nothing but what is said in their messages are one. What the
+    model said, which is another thing each time, is left out.
+    """
     found: dict[str, dict[str, Any]] = {}
     for one in requests:
         body = json.loads(json.dumps(one["body"]).replace(LONG, AS_LONG))
+        for message in body.get("messages", ()):
+            if message["role"] == "assistant":
+                message["content"] = "said"
         known = {key: value for key, value in body.items() if key not in ("messages", "prompt")}
-        kinds = [sorted(message) for message in body.get("messages", ())][-1:]
+        kinds = sorted({message["role"] for message in body.get("messages", ())})
         shape = json.dumps([one["path"], known, kinds, one["code"], one["status"]], sort_keys=True)
-        found[shape] = {**one, "body": body}  # the last one is the longest
+        found.setdefault(shape, {**one, "body": body})
     return list(found.values())
 
 
