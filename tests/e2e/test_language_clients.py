@@ -1,6 +1,6 @@
 """Clients of language models, as people run them: openai's, langchain's and huggingface_hub's, what litellm and
-llama-index were recorded to send, and bodies as users of editors and chat applications posted them. `make clients` has
-the recorded ones talk again.
+llama-index were recorded to send, and bodies with the fields of editors and chat applications, which are not run here.
+`make clients` has the recorded ones talk again.
 """
 
 import json
@@ -134,7 +134,7 @@ def test_what_litellm_and_llama_index_send(server: ServerProcess, one: dict[str,
         ) == is_long  # litellm reads the text
 
 
-# -- as posted in trackers ---------------------------------------------------------------------------------
+# -- fields of applications ---------------------------------------------------------------------------------
 
 PART = {"type": "text", "text": "Why?"}
 PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
