@@ -166,7 +166,7 @@ class TableEngine:
 
 
 def _try(estimator: Estimator) -> None:
-    """Predict once, on zeros: a file that ends its process does so where facts are told, and not where requests are
+    """Predict once, on zeros: a file that ends its process does so in the probe, and not where requests are
     answered; the first of those waits for nothing that the library does once. That zeros raise is no fault of the file.
     """
     if estimator.features > 0:

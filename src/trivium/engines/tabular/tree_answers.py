@@ -64,7 +64,7 @@ def estimator(trees: Trees, spec: ModelSpec) -> Estimator:
 
 
 def _explained(trees: Trees, chosen: Estimator) -> Estimator:
-    """Answer the contributions of the columns, and the bias behind them, beside what was chosen."""
+    """Answer what was chosen, and the contributions of the columns with the bias behind them."""
 
     def computed(rows: Array) -> Sequence[Array]:
         return *chosen.predict(rows), _as(trees.call(CONTRIBUTIONS, rows), DataType.FP32)
