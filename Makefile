@@ -3,7 +3,7 @@ PYTHON ?= python3
 # Every server that a test starts would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-words test check e2e original soak soak-hour audit bench bench-djl bench-llm bench-torchserve path lines overload food11 tokenizers clients docs site clean
+.PHONY: demo demo-words test check e2e original soak soak-hour audit bench bench-djl bench-llm bench-torchserve gpu path lines overload food11 tokenizers clients docs site clean
 
 # $(call venv,NAME,EXTRA): .venv-NAME with the package and one extra, or none, made anew when pyproject.toml changes.
 define venv
@@ -131,6 +131,9 @@ bench: .venv-test/.made .venv-test/.wrk  ## Measure, and write docs/benchmarks; 
 
 bench-llm: .venv-test/.made  ## What a language model's tokens cost beside generate; writes docs/benchmarks/llm.md.
 	.venv-test/bin/python -m bench.llm
+
+gpu: .venv-test/.made  ## What a GPU computes, held against the processor; says so where there is none; writes docs/benchmarks/gpu.md.
+	.venv-test/bin/python -m bench.gpu
 
 bench-djl: .venv-test/.made .venv-test/.wrk  ## What DJL's protocol costs, and models at rest; writes docs/benchmarks/djl.md.
 	.venv-test/bin/python -m bench.djl
