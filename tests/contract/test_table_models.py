@@ -198,13 +198,35 @@ def test_a_model_that_declares_shapley_values_answers_them(tmp_path: Path) -> No
             TensorSpec("treeshap_output", DataType.FP32, (31,)),
         )
         rows = tumours()[0][:4]
+        (other,) = answers(replace(spec, outputs=declared[::-1]), rows)
         (outcome,) = answers(replace(spec, outputs=declared), rows)
+        np.testing.assert_array_equal(other["treeshap_output"], outcome["treeshap_output"])
         assert outcome["output__0"].shape == (4, 1)
         np.testing.assert_allclose(
             outcome["output__0"].ravel(), trained(engine, 2).predict_proba(rows)[:, 1], atol=1e-6
         )
         margins = np.log(outcome["output__0"] / (1 - outcome["output__0"])).ravel()
         np.testing.assert_allclose(outcome["treeshap_output"].sum(axis=1), margins, atol=1e-3)
+
+
+def test_classes_of_what_is_no_classifier_are_refused(tmp_path: Path) -> None:
+    xgboost = pytest.importorskip("xgboost")
+    rows, wanted = tumours()
+    xgboost.XGBRegressor(n_estimators=2).fit(rows, wanted).save_model(tmp_path / "m.json")
+    with pytest.raises(ServeError, match="holds no classifier"):
+        spec_of(tmp_path / "m.json", "xgboost", answer="classes")
+    assert spec_of(tmp_path / "m.json", "xgboost").outputs[0].datatype is DataType.FP32
+
+
+def test_what_an_estimator_does_not_take_is_the_client_s_fault(tmp_path: Path) -> None:
+    linear, skops = pytest.importorskip("sklearn.linear_model"), pytest.importorskip("skops.io")
+    rows, wanted = digits()
+    skops.dump(linear.RidgeClassifier().fit(rows, wanted), tmp_path / "m.skops")
+    spec = spec_of(tmp_path / "m.skops", "sklearn", threads="1")
+    (outcome,) = answers(spec, np.full_like(rows[:1], np.nan))
+    assert isinstance(outcome, ServeError)
+    assert outcome.code is Code.INVALID
+    assert "NaN" in outcome.message
 
 
 SCRIPT = """

@@ -21,7 +21,7 @@ from trivium.types.datatype import Array, DataType
 from trivium.types.errors import Code, ServeError, said_by
 from trivium.types.payload import PayloadKind, Tensor, Tensors
 from trivium.types.running import Placement
-from trivium.types.spec import Isolation, ModelFacts, ModelSpec
+from trivium.types.spec import Isolation, ModelFacts, ModelSpec, TensorSpec
 
 THREADS = Setting("threads", Whole(1, 9999), "1", help="Threads of one instance.")
 DATATYPE = Setting(
@@ -44,7 +44,6 @@ class Hazard(Enum):
     """Names what a library does to the process that it runs in: any of these makes that a process of its own."""
 
     ENDS = "a damaged file ends the process that opens it"
-    LOCKS = "the library holds the interpreter's lock while it computes"
     RUNS = "its files may be programs"
 
 
@@ -54,13 +53,10 @@ class TableModel:
     def __init__(self, estimator: Estimator, spec: ModelSpec) -> None:
         self._estimator = estimator
         self._model = spec.name
-        described = estimator.outputs
-        own = {tensor.name: position for position, tensor in enumerate(described)}
         first = 0 if spec.batching.batch_axis else 1
         self._outputs = [
-            (tensor.name, described[at].datatype, at, None if tensor.open else tensor.dims[first:])
-            for position, tensor in enumerate(spec.outputs)
-            if (at := own.get(tensor.name, position)) < len(described)
+            (tensor.name, estimator.outputs[at].datatype, at, None if tensor.open else tensor.dims[first:])
+            for tensor, at in _answered(spec, estimator)
         ]
 
     def accept(self, payload: Tensors) -> Tensors | ServeError:
@@ -84,8 +80,10 @@ class TableModel:
         try:
             results = self._estimator.predict(rows)
         except Exception as error:
+            is_input = is_alone and isinstance(error, ValueError)  # so scikit-learn says of NaN, for example
+            code = Code.OUT_OF_MEMORY if isinstance(error, MemoryError) else Code.MODEL_FAILED
             text = f"Model '{self._model}' did not predict: {said_by(error)}"
-            raise ServeError(Code.INVALID if is_alone else Code.MODEL_FAILED, text) from error
+            raise ServeError(Code.INVALID if is_input else code, text) from error
         began = time.monotonic()
         return Called(Tensors(tuple(self._tensors(results))), ready, began)
 
@@ -174,14 +172,18 @@ def _try(estimator: Estimator) -> None:
             estimator.predict(np.zeros((1, estimator.features), np.float32))
 
 
+def _answered(spec: ModelSpec, estimator: Estimator) -> Sequence[tuple[TensorSpec, int]]:
+    """Return the outputs of a spec, each with its place among those of the estimator: by its name, or its own place."""
+    own = {tensor.name: place for place, tensor in enumerate(estimator.outputs)}
+    found = [(tensor, own.get(tensor.name, place)) for place, tensor in enumerate(spec.outputs)]
+    return [(tensor, place) for tensor, place in found if place < len(estimator.outputs)]
+
+
 def _check_sizes(spec: ModelSpec, estimator: Estimator) -> None:
     """Hold what the spec declares against what the file has, column by column."""
     for kind, declared, dims in (
         *(("inputs", tensor, (estimator.features,)) for tensor in spec.inputs),
-        *(
-            ("outputs", mine, own.dims[1:])
-            for mine, own in zip(spec.outputs, estimator.outputs, strict=False)
-        ),
+        *(("outputs", mine, estimator.outputs[at].dims[1:]) for mine, at in _answered(spec, estimator)),
     ):
         sizes = declared.dims if spec.batching.batch_axis else declared.dims[1:]
         wanted, there = [math.prod(one) for one in (sizes, dims)]

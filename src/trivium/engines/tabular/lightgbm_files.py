@@ -14,6 +14,7 @@ from trivium.machine import extras
 from trivium.types.datatype import Array
 from trivium.types.spec import ModelSpec
 
+_HEAD = 2**16
 _SAVE = "Save it anew with LightGBM: booster.save_model('model.txt')."
 
 
@@ -24,7 +25,8 @@ def _open(spec: ModelSpec, threads: int) -> Estimator:
         raise extras.lacking("Models of LightGBM", error, "lightgbm") from error
     path = spec.root / spec.entry
     try:
-        objective, number = _told(path.read_bytes()[:65536])
+        with open(path, "rb") as file:
+            objective, number = _told(file.read(_HEAD))
         booster = lightgbm.Booster(model_file=str(path))
         features = booster.num_feature()
     except Exception as error:

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 JOBLIB = (".joblib", ".jl")
-SUFFIXES = (*JOBLIB, ".pkl", ".pickle", ".cloudpkl")
-"""Of files that are pickles of one kind or another."""
 
 
 def opened(path: Path) -> Any:

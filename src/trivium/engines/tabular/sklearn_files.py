@@ -76,9 +76,10 @@ def _check_trust(spec: ModelSpec) -> None:
 
 def _open(spec: ModelSpec, threads: int) -> Estimator:
     try:
-        import sklearn  # noqa: F401 - so that what lacks is told by name
+        from threadpoolctl import threadpool_limits  # scikit-learn needs it
     except ImportError as error:
         raise extras.lacking("Estimators of scikit-learn", error, "sklearn") from error
+    threadpool_limits(threads)  # of this process, which is the instance's own
     model = _skops(spec) if _is_skops(spec) else _pickled(spec)
     return _estimator(model, spec)
 

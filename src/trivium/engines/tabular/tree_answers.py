@@ -12,9 +12,10 @@ import numpy as np
 
 from trivium.engines.tabular.estimator import PREDICT, PROBABILITIES, Estimator, of_two, output, softmax
 from trivium.settings.kinds import Number, OneOf
-from trivium.settings.parameters import read_parameters
+from trivium.settings.parameters import place_of, read_parameters
 from trivium.settings.setting import Setting
 from trivium.types.datatype import Array, DataType
+from trivium.types.errors import Code, ServeError
 from trivium.types.spec import ModelSpec
 
 ESTIMATOR, CLASSES, SCORES = "estimator", "classes", "probabilities"
@@ -85,7 +86,14 @@ def _chosen_answer(trees: Trees, spec: ModelSpec) -> Estimator:
         return _classifier(trees, threshold)
     if answer in (CLASSES, SCORES) and trees.classes:
         return _one_of_both(trees, answer, threshold, spec)
-    what = VALUES if answer in (ESTIMATOR, CLASSES, SCORES) else answer
+    if answer in (CLASSES, SCORES):
+        path, place = spec.root / spec.entry, place_of(spec, "answer")
+        raise ServeError(
+            Code.LOAD_FAILED,
+            f"Model '{spec.name}': {answer} are asked of {path}{place}, which holds no classifier. Ask for its values, "
+            "or train it with an objective that has classes.",
+        )
+    what = VALUES if answer == ESTIMATOR else answer
     name = spec.outputs[0].name if spec.outputs else PREDICT
     dims = np.shape(trees.call(what, _zeros(trees)))[1:]
     datatype = DataType.INT32 if what == LEAVES else DataType.FP32
