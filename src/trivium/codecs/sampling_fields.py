@@ -10,7 +10,7 @@ from typing import Any
 from trivium.codecs.request_fields import RequestFields
 from trivium.types.generation import Sampling
 
-MOST_STOPS, MOST_TOKENS, MOST_CHOICES, MOST_ALTERNATIVES = 16, 2**31 - 1, 128, 20
+MOST_STOPS, MOST_TOKENS, MOST_CHOICES, MOST_ALTERNATIVES = 64, 2**31 - 1, 128, 20
 
 Take = Callable[[RequestFields, str], Any]
 Names = Mapping[str, str]

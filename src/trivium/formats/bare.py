@@ -26,6 +26,7 @@ from trivium.types.spec import (
 ENGINES: Mapping[str, str] = {
     ".onnx": "onnx",
     ".pt": "torch",
+    ".pt2": "torch",
     ".ts": "torch",
     ".torchscript": "torch",
     ".skops": "sklearn",

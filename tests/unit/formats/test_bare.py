@@ -16,16 +16,18 @@ FACTS = ModelFacts(
 
 
 def test_claims_existing_files_by_suffix(tmp_path: Path) -> None:
-    for name in ("net.onnx", "net.PT", "net.ts", "net.torchscript", "net.pth", "net.bin", "onnx"):
+    for name in ("net.onnx", "net.PT", "net.pt2", "net.ts", "net.torchscript", "net.pth", "net.bin", "onnx"):
         (tmp_path / name).touch()
     (tmp_path / "folder.onnx").mkdir()
     claimed = {path.name for path in tmp_path.iterdir() if FORMAT.claims(path)}
-    assert claimed == {"net.onnx", "net.PT", "net.ts", "net.torchscript"}
+    assert claimed == {"net.onnx", "net.PT", "net.pt2", "net.ts", "net.torchscript"}
     assert not FORMAT.claims(tmp_path / "none.onnx")
     assert all(suffix in FORMAT.expects for suffix in ENGINES)
 
 
-@pytest.mark.parametrize(("file", "engine"), [("net.onnx", "onnx"), ("net.pt", "torch"), ("net.TS", "torch")])
+@pytest.mark.parametrize(
+    ("file", "engine"), [("net.onnx", "onnx"), ("net.pt2", "torch"), ("net.pt", "torch"), ("net.TS", "torch")]
+)
 def test_one_version_completed_from_the_facts(tmp_path: Path, file: str, engine: str) -> None:
     reading = FORMAT.read(tmp_path / file, Defaults(queue_items=7))
     (spec,) = reading.specs

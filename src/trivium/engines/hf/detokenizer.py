@@ -73,7 +73,7 @@ class Detokenizer:
             if whole and not (whole.startswith(_BROKEN) or _open(whole)):
                 self._tokens, self._whole_tokens, self._whole_text = tokens, len(tokens) - cut, len(whole)
                 self._said = self._decode(tokens) if cut else whole
-                self._said_whole = whole if cut else None
+                self._said_whole = _stable(self._said, whole) if cut else None
                 return
 
     def _read(self) -> str:
@@ -109,6 +109,13 @@ class Detokenizer:
         text = self._decode(self._tokens)
         self._said = text[: len(text) - _open(text)]
         self._whole_tokens = self._whole_text = 0
+
+
+def _stable(text: str, whole: str) -> str:
+    """Return what stays of a text that begins with a whole one: the next token may begin with a blank, and end within a
+    character. Of a text that does not, whose bytes are no longer what they were, the whole one stays.
+    """
+    return text[: len(text) - _open(text)] if text.startswith(whole) else whole
 
 
 def _open(text: str) -> int:

@@ -4,9 +4,11 @@ Where one may run follows from what was measured of its library (docs/engines.md
 whose files are programs, has a process; the others let go of the interpreter's lock, and run in threads.
 """
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 
 import numpy as np
 
@@ -35,6 +37,17 @@ Open = Callable[[ModelSpec, int], Estimator]
 """Opens a model file with so many threads. Raises ServeError."""
 
 
+LETS_GO = "the library lets go of the interpreter's lock while it computes"
+
+
+class Hazard(Enum):
+    """Names what a library does to the process that it runs in: any of these makes that a process of its own."""
+
+    ENDS = "a damaged file ends the process that opens it"
+    LOCKS = "the library holds the interpreter's lock while it computes"
+    RUNS = "its files may be programs"
+
+
 class TableModel:
     """One model that has been opened."""
 
@@ -42,12 +55,12 @@ class TableModel:
         self._estimator = estimator
         self._model = spec.name
         described = estimator.outputs
-        names = [tensor.name for tensor in spec.outputs] or [tensor.name for tensor in described]
         own = {tensor.name: position for position, tensor in enumerate(described)}
+        first = 0 if spec.batching.batch_axis else 1
         self._outputs = [
-            (name, described[at].datatype, at)
-            for position, name in enumerate(names)
-            if (at := own.get(name, position)) < len(described)
+            (tensor.name, described[at].datatype, at, None if tensor.open else tensor.dims[first:])
+            for position, tensor in enumerate(spec.outputs)
+            if (at := own.get(tensor.name, position)) < len(described)
         ]
 
     def accept(self, payload: Tensors) -> Tensors | ServeError:
@@ -85,8 +98,10 @@ class TableModel:
 
     def _tensors(self, results: Sequence[Array]) -> Sequence[Tensor]:
         found = []
-        for name, datatype, at in self._outputs:
+        for name, datatype, at, dims in self._outputs:
             array = results[at]
+            if dims is not None and array.shape[1:] != dims:
+                array = array.reshape(len(array), *dims)  # a value per row, or one of a row's values
             if datatype is DataType.BYTES:
                 array = _as_bytes(array)
             found.append(
@@ -113,10 +128,11 @@ class TableEngine:
     has_facts = True
 
     def __init__(
-        self, name: str, opens: Open, isolation: tuple[Isolation, ...], options: Sequence[Setting] = ()
+        self, name: str, opens: Open, hazard: Hazard | None = None, options: Sequence[Setting] = ()
     ) -> None:
         self.name = name
-        self.isolation = isolation
+        self.isolation = (Isolation.PROCESS,) if hazard else (Isolation.THREAD, Isolation.PROCESS)
+        self._why = hazard.value if hazard else LETS_GO
         self.options = (*COMMON, *options)
         self._opens = opens
 
@@ -124,16 +140,22 @@ class TableEngine:
         """Inputs and outputs as the library tells them. Raises as `Engine.facts` says."""
         told = read_parameters(spec, COMMON)
         estimator = self._opened(spec)
+        _try(estimator)
+        _check_sizes(spec, estimator)
         notes = unknown_parameters(spec.parameters, self.name, [row.name for row in self.options])
         one = estimator.input(DataType[told.get("datatype", "FP32")])
-        return ModelFacts((one,), estimator.outputs, batchable=True, notes=notes)
+        return ModelFacts((one,), estimator.outputs, batchable=True, notes=notes, details=self.details)
+
+    @property
+    def details(self) -> Mapping[str, tuple[str, str]]:
+        """Say where instances run, and why: see `ModelFacts.details`."""
+        return {"runs in": (self.isolation[0].value, self._why)}
 
     def open(self, spec: ModelSpec, placement: Placement) -> BatchedRunner[TableModel]:
         """A model of its own for every instance. Its first prediction, on zeros, is made here."""
         estimator = self._opened(spec)
         _check_sizes(spec, estimator)
-        if estimator.features > 0:
-            estimator.predict(np.zeros((1, estimator.features), np.float32))
+        _try(estimator)
         return BatchedRunner(spec, TableModel(estimator, spec))
 
     def _opened(self, spec: ModelSpec) -> Estimator:
@@ -141,6 +163,15 @@ class TableEngine:
         if not path.is_file():
             raise ServeError(Code.LOAD_FAILED, f"Model '{spec.name}': there is no file {path}.")
         return self._opens(spec, read_parameters(spec, COMMON).get("threads", 1))
+
+
+def _try(estimator: Estimator) -> None:
+    """Predict once, on zeros: a file that ends its process does so in the probe, and not where requests are
+    answered; the first of those waits for nothing that the library does once. That zeros raise is no fault of the file.
+    """
+    if estimator.features > 0:
+        with contextlib.suppress(Exception):
+            estimator.predict(np.zeros((1, estimator.features), np.float32))
 
 
 def _check_sizes(spec: ModelSpec, estimator: Estimator) -> None:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from trivium.engines.tabular.engine import TableEngine, unreadable
+from trivium.engines.tabular.engine import Hazard, TableEngine, unreadable
 from trivium.engines.tabular.estimator import Estimator
 from trivium.engines.tabular.tree_answers import CONTRIBUTIONS, LEAVES, MARGIN, OPTIONS, Trees, estimator
 from trivium.machine import extras
 from trivium.types.datatype import Array
-from trivium.types.spec import Isolation, ModelSpec
+from trivium.types.spec import ModelSpec
 
 _SAVE = "Save it anew with LightGBM: booster.save_model('model.txt')."
 
@@ -56,4 +56,4 @@ def _trees(booster: Any, objective: str, number: int, features: int, threads: in
     return Trees(features, classes, call)
 
 
-ENGINE = TableEngine("lightgbm", _open, (Isolation.PROCESS,), OPTIONS)
+ENGINE = TableEngine("lightgbm", _open, Hazard.ENDS, OPTIONS)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from trivium.engines.tabular import pickles
-from trivium.engines.tabular.engine import COMMON, TableEngine, unreadable
+from trivium.engines.tabular.engine import COMMON, Hazard, TableEngine, unreadable
 from trivium.engines.tabular.estimator import INPUT, PREDICT, PROBABILITIES, Estimator, output
 from trivium.machine import extras
 from trivium.settings.kinds import SWITCH, OneOf
@@ -19,7 +19,7 @@ from trivium.settings.parameters import place_of, read_parameters, unknown_param
 from trivium.settings.setting import Setting
 from trivium.types.datatype import Array, DataType
 from trivium.types.errors import Code, ServeError
-from trivium.types.spec import Isolation, ModelFacts, ModelSpec, TensorSpec
+from trivium.types.spec import ModelFacts, ModelSpec, TensorSpec
 from trivium.types.spoken import spoken
 
 TRUST, TYPES = "trust_insecure_model_files", "skops_trusted_types"
@@ -54,7 +54,7 @@ class SklearnEngine(TableEngine):
         one = TensorSpec(INPUT, DataType[told.get("datatype", "FP32")], (-1, -1))
         answers = TensorSpec(PREDICT if answer == "estimator" else answer, DataType.FP64, (-1,), open=True)
         notes = unknown_parameters(spec.parameters, self.name, [row.name for row in self.options])
-        return ModelFacts((one,), (answers,), batchable=True, notes=notes)
+        return ModelFacts((one,), (answers,), batchable=True, notes=notes, details=self.details)
 
 
 def _is_skops(spec: ModelSpec) -> bool:
@@ -153,4 +153,4 @@ def _dense(found: Any, told: TensorSpec) -> Array:
     return array if told.datatype is DataType.BYTES else array.astype(told.datatype.dtype, copy=False)
 
 
-ENGINE = SklearnEngine("sklearn", _open, (Isolation.PROCESS,), OPTIONS)
+ENGINE = SklearnEngine("sklearn", _open, Hazard.RUNS, OPTIONS)

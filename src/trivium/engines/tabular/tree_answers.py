@@ -5,7 +5,7 @@ Triton's backend `fil`. Pure.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,8 @@ _ANSWER = Setting(
 _THRESHOLD = Setting(
     "threshold", Number(0, 1), "0.5", help="The probability from which on a row is of the second class."
 )
+SHAPLEY = "treeshap_output"
+"""The output of Triton's backend `fil` that has what each column contributed; a model that declares it answers it."""
 OPTIONS = (_ANSWER, _THRESHOLD)
 """What a model of trees may be told."""
 
@@ -55,6 +57,27 @@ class Trees:
 
 def estimator(trees: Trees, spec: ModelSpec) -> Estimator:
     """Return what computes what the spec's parameters ask for. Raises LOAD_FAILED for a parameter that cannot be."""
+    shown = [tensor for tensor in spec.outputs if tensor.name == SHAPLEY]
+    plain = replace(spec, outputs=tuple(tensor for tensor in spec.outputs if tensor.name != SHAPLEY))
+    chosen = _chosen_answer(trees, plain)
+    return _explained(trees, chosen) if shown else chosen
+
+
+def _explained(trees: Trees, chosen: Estimator) -> Estimator:
+    """Answer what was chosen, and the contributions of the columns with the bias behind them."""
+
+    def computed(rows: Array) -> Sequence[Array]:
+        return *chosen.predict(rows), _as(trees.call(CONTRIBUTIONS, rows), DataType.FP32)
+
+    dims = np.shape(trees.call(CONTRIBUTIONS, _zeros(trees)))[1:]
+    return Estimator(trees.features, (*chosen.outputs, output(SHAPLEY, DataType.FP32, *dims)), computed)
+
+
+def _zeros(trees: Trees) -> Array:
+    return np.zeros((1, max(trees.features, 1)), np.float32)
+
+
+def _chosen_answer(trees: Trees, spec: ModelSpec) -> Estimator:
     told = read_parameters(spec, OPTIONS)
     threshold = told.get("threshold", 0.5)
     answer = told.get("answer", ESTIMATOR)
@@ -64,7 +87,7 @@ def estimator(trees: Trees, spec: ModelSpec) -> Estimator:
         return _one_of_both(trees, answer, threshold, spec)
     what = VALUES if answer in (ESTIMATOR, CLASSES, SCORES) else answer
     name = spec.outputs[0].name if spec.outputs else PREDICT
-    dims = np.shape(trees.call(what, np.zeros((1, max(trees.features, 1)), np.float32)))[1:]
+    dims = np.shape(trees.call(what, _zeros(trees)))[1:]
     datatype = DataType.INT32 if what == LEAVES else DataType.FP32
 
     def computed(rows: Array) -> Sequence[Array]:
@@ -109,8 +132,8 @@ def _one_of_both(trees: Trees, answer: str, threshold: float, spec: ModelSpec) -
     def computed(rows: Array) -> Sequence[Array]:
         probabilities = trees.probabilities(rows)
         if answer == CLASSES:
-            return (_as(_chosen(probabilities, threshold), DataType.FP32)[:, np.newaxis],)
+            return (_as(_chosen(probabilities, threshold), DataType.FP32),)
         return (_as(probabilities[:, 1:] if is_one else probabilities, DataType.FP32),)
 
-    width = 1 if answer == CLASSES or is_one else trees.classes
-    return Estimator(trees.features, (output(declared.name, DataType.FP32, width),), computed)
+    dims = () if answer == CLASSES else (1,) if is_one else (trees.classes,)
+    return Estimator(trees.features, (output(declared.name, DataType.FP32, *dims),), computed)

@@ -17,7 +17,7 @@ from trivium.settings.kinds import Whole
 from trivium.settings.parameters import read_parameters
 from trivium.settings.setting import Setting
 from trivium.types.datatype import Array
-from trivium.types.spec import Isolation, ModelSpec
+from trivium.types.spec import ModelSpec
 
 _LIMIT = Setting(
     "tree_limit", Whole(), "0", help="The rounds of trees that count, from the first; 0: all of them."
@@ -83,4 +83,4 @@ def _trees(xgboost: Any, booster: Any, told: Any, features: int, limit: int) -> 
     return Trees(features, classes, call, objective in ("binary:logistic", "multi:softprob"))
 
 
-ENGINE = TableEngine("xgboost", _open, (Isolation.THREAD, Isolation.PROCESS), (*OPTIONS, _LIMIT))
+ENGINE = TableEngine("xgboost", _open, None, (*OPTIONS, _LIMIT))

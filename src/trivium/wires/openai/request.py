@@ -67,12 +67,25 @@ COMPLETION_SAMPLING: Mapping[str, str] = {
     "logprobs": "logprobs",
     **EXTENSIONS,
 }
+
+
+def _room(fields: RequestFields, name: str) -> int | None:
+    """Return how many tokens a chat may have; None for as many as there is room for, which -1 stands for."""
+    found = fields.integer(name, -1, MOST_TOKENS)
+    if found == 0:
+        raise fields.unfit(
+            name, 0, f"an integer from 1 to {MOST_TOKENS}, or -1 for as many as there is room for"
+        )
+    return None if found == -1 else found
+
+
 _RULES = {
     **RULES,
     "temperature": number(0, 2),
     "best_of": integer(1, 20),
     "logprobs": integer(0, 5),
 }
+_CHAT_RULES = {**_RULES, "max_tokens": _room}
 _COMPLETION_RULES = {**_RULES, "max_tokens": integer(0, MOST_TOKENS)}
 
 IGNORED = frozenset(
@@ -200,7 +213,7 @@ def read_chat(
             fields.take(choice)
     adds_special, salt = fields.flag("add_special_tokens"), _salt(fields)
     judge_others(fields, CHAT_REFUSED, WITHOUT_EFFECT)
-    said = read_sampling(fields, CHAT_SAMPLING, _RULES)
+    said = read_sampling(fields, CHAT_SAMPLING, _CHAT_RULES)
     if form.has_logprobs:
         said["logprobs"] = alternatives or 0
     sampling = _sampling(said, fields, CHAT_SAMPLING, {})

@@ -1,11 +1,7 @@
 """A continuation says, behind its prompt, what all tokens say at once: for tokenizers of every kind, cut anywhere."""
 
 import pytest
-
-from trivium.engines.hf.answers import ChosenToken, SequenceAnswer, TokenReading
-from trivium.engines.hf.detokenizer import Detokenizer
-from trivium.engines.hf.loading import token_names
-from trivium.types.generation import Finish, Sampling
+from tests.harness.continuations import check_stops, check_wherever_a_prompt_ends, reading
 
 tokenizers = pytest.importorskip("tokenizers")
 transformers = pytest.importorskip("transformers")
@@ -71,6 +67,17 @@ def byte_level(adds_blank):
     return made
 
 
+def within_characters():
+    alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+    pieces = ["<unk>", "<s>", "</s>", *alphabet, "ðŁ", "Ġð", "ĠðŁ", "Ġä", "Ġä½"]
+    merges = [("ð", "Ł"), ("Ġ", "ðŁ"), ("Ġ", "ä"), ("Ġä", "½")]
+    vocabulary = {piece: i for i, piece in enumerate(pieces)}
+    made = tokenizers.Tokenizer(tokenizers.models.BPE(vocabulary, merges))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = tokenizers.decoders.ByteLevel()
+    return _special(made)
+
+
 def word_piece():
     letters = sorted(set(TEXT) - {" "})
     pieces = ["[UNK]", "<s>", "</s>", *WORDS, *letters, *(f"##{one}" for one in letters)]
@@ -108,6 +115,7 @@ KINDS = {
     "byte level with the first blank": lambda: byte_level(True),
     "word pieces": word_piece,
     "ended words": ended_words,
+    "byte level whose tokens end within a character": within_characters,
     "added tokens with blanks": lambda: added(byte_level(False)),
     "added tokens with blanks, byte fallback": lambda: added(fallback(True)),
 }
@@ -120,82 +128,27 @@ def made(request):
     )
 
 
-def reading(made):
-    def decode(tokens):
-        return str(made.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False))
-
-    def decode_all(tokens):
-        return str(made.decode(tokens, skip_special_tokens=False, clean_up_tokenization_spaces=False))
-
-    special = frozenset(made.all_special_ids)
-    return TokenReading(decode, decode_all, token_names(made, decode_all), special, frozenset(), special)
-
-
-def is_whole(text):
-    return not text.endswith("\N{REPLACEMENT CHARACTER}")
-
-
 def test_prompt_and_continuation_are_the_whole_text(made):
     read = reading(made)
     ids = made(TEXT, add_special_tokens=False)["input_ids"]
     end = made.eos_token_id
     for tokens in (ids, [made.bos_token_id, *ids], [*ids[:5], end, end, *ids[5:], end]):
-        whole = read.decode(tokens)
-        for cut in range(len(tokens) + 1):
-            before = read.decode(tokens[:cut])
-            if not is_whole(before):
-                continue
-            detokenizer = Detokenizer(read.decode, tokens[:cut], read.hidden)
-            parts = [detokenizer.push(token) for token in tokens[cut:]]
-            assert before + "".join(parts) + detokenizer.end() == whole, cut
+        check_wherever_a_prompt_ends(read.decode, tokens, read.hidden)
 
 
 def test_special_tokens_that_are_shown_make_no_difference(made):
     read = reading(made)
     ids = [made.bos_token_id, *made(TEXT, add_special_tokens=False)["input_ids"], made.eos_token_id]
-    whole = read.decode_all(ids)
-    for cut in range(1, len(ids)):
-        before = read.decode_all(ids[:cut])
-        if is_whole(before):
-            detokenizer = Detokenizer(read.decode_all, ids[:cut])
-            assert before + "".join(map(detokenizer.push, ids[cut:])) + detokenizer.end() == whole, cut
-
-
-def test_a_character_that_the_prompt_has_begun_is_ended(made):
-    read = reading(made)
-    ids = made(TEXT, add_special_tokens=False)["input_ids"]
-    whole = read.decode(ids)
-    for cut in range(1, len(ids)):
-        before = read.decode(ids[:cut])
-        if not is_whole(before):
-            detokenizer = Detokenizer(read.decode, ids[:cut])
-            said = "".join(map(detokenizer.push, ids[cut:])) + detokenizer.end()
-            alone = Detokenizer(read.decode)
-            assert "".join(map(alone.push, ids[:cut])) + said == whole, cut
+    check_wherever_a_prompt_ends(read.decode_all, ids)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_a_stop_text_is_cut_at_every_place(made, size):
     read = reading(made)
     ids = made(TEXT, add_special_tokens=False)["input_ids"]
-    whole = read.decode(ids)
     for cut in (1, len(ids) // 3, len(ids) // 2):
-        before = read.decode(ids[:cut])
-        if not is_whole(before):
-            continue
-        rest = whole[len(before) :]
-        for start in range(len(rest) - size + 1):
-            stop = rest[start : start + size]
-            answer = SequenceAnswer(Sampling(stop=(stop,)), read, 1000, "", ids[:cut])
-            texts = []
-            for token in ids[cut:]:
-                answer.take(ChosenToken(token))
-                part = answer.part(0)
-                texts.append(part.text if part is not None else "")
-                if answer.finish is not None:
-                    break
-            assert answer.finish is Finish.STOP
-            assert "".join(texts) == rest[: rest.index(stop)]
+        if not read.decode(ids[:cut]).endswith("\N{REPLACEMENT CHARACTER}"):
+            check_stops(read, ids, cut, size)
 
 
 def test_names_tell_tokens_apart_and_say_their_bytes(made):

@@ -17,6 +17,20 @@ _KIND, _SCORES, _THRESHOLD = "model_type", "predict_proba", "threshold"
 _CLASSIFIES = ("is_classifier", "output_class")
 _SWITCHES: Mapping[str, bool] = {"true": True, "1": True, "false": False, "0": False}
 _OWN = (_KIND, _SCORES, *_CLASSIFIES, "xgboost_allow_unknown_field")
+SHAPLEY = "treeshap_output"
+_KERNELS = (
+    *(
+        "storage_type",
+        "algo",
+        "layout",
+        "chunk_size",
+        "blocks_per_sm",
+        "transfer_threshold",
+        "threads_per_tree",
+    ),
+    "use_experimental_optimizations",
+)
+"""Choose how the original computes, and no answer."""
 _CHECKPOINT = "treelite_checkpoint"
 _TREELITE = (
     "Save the model in its own library's form (XGBoost's JSON, LightGBM's text), or convert it to ONNX, by skl2onnx "
@@ -49,10 +63,20 @@ def check(text: ConfigText, backend: Backend) -> Iterator[Finding]:
         if not is_share:
             found, expected = f"{_THRESHOLD} {word}", "a probability, from 0 to 1"
             yield text.fault(key_of(text, _THRESHOLD), found, expected, "Correct it, or remove it.")
-    for section, blocks in (("input", text.config.input), ("output", text.config.output)):
-        if len(blocks) > 1:
-            found = f"{len(blocks)} {section}s of a model of trees"
-            yield text.fault(section, found, "one", f"Leave {section}__0 alone.")
+    yield from _check_tensors(text)
+    for name in _KERNELS:
+        if name in text.config.parameters:
+            yield text.notice(
+                key_of(text, name), f"{name} chooses kernels of the original; answers are the same"
+            )
+
+
+def _check_tensors(text: ConfigText) -> Iterator[Finding]:
+    outputs = [block for block in text.config.output if block.name != SHAPLEY]
+    for section, count in (("input", len(text.config.input)), ("output", len(outputs))):
+        if count > 1:
+            found = f"{count} {section}s of a model of trees"
+            yield text.fault(section, found, f"one, and {SHAPLEY}", f"Leave {section}__0 alone.")
 
 
 def translated(text: ConfigText, backend: Backend, parameters: Mapping[str, str]) -> Mapping[str, str]:
@@ -62,7 +86,7 @@ def translated(text: ConfigText, backend: Backend, parameters: Mapping[str, str]
     answer = "values"
     if _classifies(text):
         answer = "probabilities" if _is_on(text, _SCORES) else "classes"
-    kept = {name: value for name, value in parameters.items() if name not in _OWN}
+    kept = {name: value for name, value in parameters.items() if name not in (*_OWN, *_KERNELS)}
     return {"answer": answer, **kept}
 
 
@@ -72,7 +96,11 @@ def origins(text: ConfigText, backend: Backend) -> dict[str, Origin]:
         return {}
     named = next((name for name in (_SCORES, *_CLASSIFIES) if _is_on(text, name)), "")
     key = key_of(text, named) if named else ""
-    place = Origin(text.file, key, text.line(key)) if named else Origin("default of the backend fil", "")
+    place = (
+        Origin(text.file, key.partition(".")[0], text.line(key))
+        if named
+        else Origin("default of the backend fil", "")
+    )
     return {"parameters[answer]": place}
 
 

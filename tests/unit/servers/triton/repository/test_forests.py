@@ -60,7 +60,7 @@ def test_the_kind_chooses_the_file_and_the_engine(tmp_path: Path, kind: str, fil
         ((("output_class", "true"),), {"answer": "classes"}, 9),
         (
             (("output_class", "true"), ("predict_proba", "true"), ("storage_type", "AUTO")),
-            {"answer": "probabilities", "storage_type": "AUTO"},
+            {"answer": "probabilities"},
             10,
         ),
         (
@@ -77,6 +77,8 @@ def test_the_parameters_say_what_is_asked_of_the_trees(
     spec, said = read(tmp_path, ("model_type", "xgboost_json"), *parameters)
     assert spec is not None, said
     assert spec.parameters == asked
+    told = [one.key for one in spec.reports if "chooses kernels" in one.found]
+    assert len(told) == sum(name == "storage_type" for name, _ in parameters)
     assert spec.origin["parameters[answer]"].line == line
 
 

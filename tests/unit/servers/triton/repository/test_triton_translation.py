@@ -110,7 +110,7 @@ ABOUT_THE_READING = {
         "reports",
         "shown_root",
     ),
-    *("standing", "translator", "aliases", "context"),
+    *("standing", "translator", "aliases", "calls", "context"),
 }
 
 
