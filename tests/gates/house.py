@@ -25,12 +25,14 @@ PICKLES = frozenset({"pickle", "_pickle", "cloudpickle", "dill", "joblib", "shel
 PICKLING = frozenset(
     {
         "trivium/engines/tabular/pickles.py",
+        "trivium_worker/pickles.py",
         "trivium_worker/wire/loans.py",
         "trivium_worker/shims/djl/djl_python/session_manager.py",
     }
 )
-"""Files that may: one opens the models that an operator trusts, one borrows a view of memory, and one keeps files in a
-folder of its own user, as DJL does.
+"""Files that may: one opens the models that an operator trusts, one those of DJL's handler for scikit-learn (it runs in
+the worker, which may not import the first), one borrows a view of memory, and one keeps files in a folder of its own
+user, as DJL does.
 """
 
 _PLANS = re.compile(

@@ -13,9 +13,9 @@ _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _LIBRARIES = ("stdlib", "platstdlib", "purelib", "platlib")
 _INSTALLED = ("site-packages", "dist-packages")
 _SAME = (
-    "accelerate aiohttp boto3 captum diffusers fastapi gguf joblib librosa lightgbm matplotlib nltk numpy onnx "
-    "onnxruntime optimum pandas peft protobuf pydantic requests safetensors scipy sentencepiece soundfile spacy "
-    "tensorflow tiktoken timm tokenizers torch torchaudio torchtext torchvision tqdm transformers xgboost"
+    "accelerate aiohttp boto3 captum cloudpickle diffusers fastapi gguf joblib librosa lightgbm matplotlib nltk numpy "
+    "onnx onnxruntime optimum pandas peft protobuf pydantic requests safetensors scipy sentencepiece skops soundfile "
+    "spacy tensorflow tiktoken timm tokenizers torch torchaudio torchtext torchvision tqdm transformers xgboost"
 )
 _PACKAGES = {
     "PIL": "pillow",

@@ -10,9 +10,17 @@ from pathlib import Path, PurePosixPath
 
 from trivium.codecs.near_names import near
 from trivium.formats.checkpoint.checkpoint import CheckpointReading
+from trivium.servers.djl.folder.estimators import is_opened
 from trivium.servers.djl.folder.folder import DjlModelFolder
-from trivium.servers.djl.words.detection import Detected, detect, find_file
-from trivium.servers.djl.words.engines import NAMES, PYTHON, SPELLINGS, DjlEngine, served_names
+from trivium.servers.djl.words.detection import Detected, detect, find_estimator, find_file
+from trivium.servers.djl.words.engines import (
+    NAMES,
+    PYTHON,
+    SKLEARN_HANDLER,
+    SPELLINGS,
+    DjlEngine,
+    served_names,
+)
 from trivium.servers.djl.words.handlers import HandlerKind, is_asynchronous, kind_of, names_of
 from trivium.servers.djl.words.lmi_runtimes import HANDLERS
 from trivium.servers.djl.words.naming import inferred_name
@@ -156,17 +164,28 @@ def _entry_point(
 
 
 def _default_entry(folder: DjlModelFolder, prefixes: tuple[str, ...], function: str) -> Placed[str] | None:
-    """Return the file by the folder's name, then model.py; of several the first that holds a handler."""
+    """Return the file by the folder's name, then model.py; of several the first that holds a handler. An estimator of
+    scikit-learn without one is DJL's own handler's.
+    """
     names = [
         name
         for name in dict.fromkeys(f"{prefix}.py" for prefix in (*prefixes, "model"))
         if name in folder.files
     ]
+    estimator = find_estimator(folder.files, prefixes)
+    if estimator and not any(_defines(folder.text(name), function) for name in names):
+        return Placed(SKLEARN_HANDLER, Origin(f"the file {estimator}", ""))
     if not names:
         return None
     holding = (name for name in names if kind_of(folder.text(name), function) is HandlerKind.DJL)
     name = next(holding, names[0])
     return Placed(name, Origin(f"the file {name}", ""))
+
+
+def _defines(text: str, function: str) -> bool:
+    """May this module have the function? True where its text does not tell."""
+    names = names_of(text)
+    return names is None or function in names
 
 
 def _check_entry(settings: DjlSettings, folder: DjlModelFolder, entry: str) -> bool:
@@ -176,6 +195,8 @@ def _check_entry(settings: DjlSettings, folder: DjlModelFolder, entry: str) -> b
             _ENTRY, f"{entry} lies on the network, which is not supported in this version", "a file", hint
         )
         return False
+    if entry == SKLEARN_HANDLER:
+        return is_opened(settings, folder)
     if entry == "djl_python" or entry.startswith("djl_python."):
         _refuse_missing(settings, folder, entry)
         return False
@@ -255,7 +276,7 @@ def _refuse_engine(settings: DjlSettings, folder: DjlModelFolder, detected: Dete
 def _refuse_missing(settings: DjlSettings, folder: DjlModelFolder, built_in: str) -> None:
     if built_in:
         found = f"the model needs DJL's own handler {built_in}, which is not supported in this version"
-        meant = near(built_in, HANDLERS, 0.9)
+        meant = near(built_in, (*HANDLERS, SKLEARN_HANDLER), 0.9)
         hint = f"Did you mean {meant}?" if meant else "Write a model.py with handle(inputs)."
         mends = (Change(value=meant),) if meant else ()
         settings.fault(_ENTRY, found, "a handler of the folder's own", hint, *mends)

@@ -12,7 +12,7 @@ from pathlib import Path
 from trivium.files import open_file
 from trivium.formats import archive
 from trivium.formats.checkpoint.names import CONFIG
-from trivium.servers.djl.words.detection import FOREIGN_MARKS, detect
+from trivium.servers.djl.words.detection import FOREIGN_MARKS, detect, find_estimator
 from trivium.servers.djl.words.engines import ENGINES
 from trivium.servers.djl.words.handlers import LONGEST, HandlerKind, kind_of
 from trivium.servers.djl.words.naming import archive_suffix, inferred_name, stem, top_names
@@ -22,6 +22,9 @@ from trivium.servers.djl.words.workflow_documents import FILES
 PROPERTIES = "serving.properties"
 _VERSION = re.compile(r"0|[1-9][0-9]{0,17}")
 """How Triton writes the folder of a version."""
+
+_MLFLOW = "MLmodel"
+"""What a folder of MLflow has, beside pickles of its own."""
 
 _COMMON = (".json", ".txt")
 """Ends of models' names that other files have as well."""
@@ -122,10 +125,14 @@ def looks_like_model(folder: DjlModelFolder) -> bool:
     detected = detect(folder.files, folder.prefixes)
     if detected is None or not detected.is_served:
         return False
+    if detected.built_in:
+        return _MLFLOW not in folder.files
     if detected.engine.runs_handlers:
         text = folder.text(detected.entry)
         is_around = CONFIG in folder.files and bool(formatters_of(text))
-        return is_around or kind_of(text) is HandlerKind.DJL
+        kind = kind_of(text)
+        is_beside = kind is HandlerKind.UNKNOWN and bool(find_estimator(folder.files, folder.prefixes))
+        return is_around or is_beside or kind is HandlerKind.DJL
     return True
 
 

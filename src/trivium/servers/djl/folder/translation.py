@@ -14,6 +14,7 @@ from trivium.servers.djl.folder.environment import EnvironmentRules, own_environ
 from trivium.servers.djl.folder.folder import DjlModelFolder
 from trivium.servers.djl.folder.groups import GroupTranslation
 from trivium.servers.djl.folder.parameters import parameters
+from trivium.servers.djl.words.engines import SKLEARN_HANDLER
 from trivium.servers.djl.words.language_model_keys import DEFAULT_NAME, SERVED_NAME
 from trivium.servers.djl.words.settings import DEFAULT_PRIORITY, PRIORITY_LEVELS, DjlSettings, Placed
 from trivium.types import adapters
@@ -172,6 +173,9 @@ class Translation:
         if self._choice.is_asynchronous.value and size.value > 1:
             settings.notice(key, f"{key}={size.value}: an asynchronous handler gets its requests one by one")
             size = Placed(1, self._choice.is_asynchronous.origin)
+        if self._choice.entry.value == SKLEARN_HANDLER and size.value > 1:
+            settings.notice(key, f"{key}={size.value}: {SKLEARN_HANDLER} answers requests one by one")
+            size = Placed(1, self._choice.entry.origin)
         rows = self._from("batching.max_rows", size)
         self._origin["batching.merge"] = size.origin
         self._rule("rule: clients send whole tensors", "batching.batch_axis")

@@ -7,7 +7,7 @@ before a TorchScript file, since who adds a model.py wants it to run. Pure; judg
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from trivium.servers.djl.words.engines import ENGINES, MXNET, PYTHON, DjlEngine
+from trivium.servers.djl.words.engines import ENGINES, ESTIMATORS, MXNET, PYTHON, SKLEARN_HANDLER, DjlEngine
 
 FOREIGN_MARKS = ("config.pbtxt", "MAR-INF")
 """What makes a folder another format's, whatever else lies in it."""
@@ -28,7 +28,7 @@ class Detected:
     @property
     def is_served(self) -> bool:
         """Does one of our engines run it?"""
-        return bool(self.engine.engine) and not self.built_in
+        return bool(self.engine.engine) and self.built_in in ("", SKLEARN_HANDLER)
 
 
 def detect(names: Collection[str], prefixes: Sequence[str], has_model_id: bool = False) -> Detected | None:
@@ -55,6 +55,11 @@ def detect(names: Collection[str], prefixes: Sequence[str], has_model_id: bool =
             if len(middle) == 4 and middle.isdecimal() and name == f"{prefix}-{middle}.params":
                 return Detected(MXNET, name, f"the file {name}")
     return None
+
+
+def find_estimator(names: Collection[str], prefixes: Sequence[str]) -> str:
+    """The file that DJL serves by its handler for scikit-learn, where no code of the folder's does; else empty."""
+    return find_file(names, prefixes, ESTIMATORS)
 
 
 def find_file(names: Collection[str], prefixes: Sequence[str], suffixes: Sequence[str]) -> str:

@@ -34,9 +34,9 @@ class DjlEngine:
 
     `spellings` are further names in serving.properties, and what is reported of them, if anything. A file named after
     the folder or `model` with one of `suffixes`, or a file of `files`, is a model of the engine. A file with a key of
-    `built_in` needs that handler of DJL's own, which is not served. An engine that `generates` serves language models,
-    without a handler; one that `answers_bodies` serves models of texts so, by whole
-    calls. `unknown` says what a key without a row is, where nobody takes it.
+    `built_in` needs that handler of DJL's own, of which ours has `SKLEARN_HANDLER`. An engine that `generates` serves
+    language models, without a handler; one that `answers_bodies` serves models of texts so, by whole calls. `unknown`
+    says what a key without a row is, where nobody takes it.
     """
 
     name: str
@@ -55,14 +55,17 @@ class DjlEngine:
 
 
 _RANKS = "its processes are started without mpirun"
-_SKLEARN = (".skops", ".joblib", ".pkl", ".pickle", ".cloudpkl")
+ESTIMATORS = (".skops", ".joblib", ".pkl", ".pickle", ".cloudpkl")
+"""Ends of the files that DJL serves by its handler for scikit-learn."""
+
+SKLEARN_HANDLER = "djl_python.sklearn_handler"
 
 PYTHON = DjlEngine(
     "Python",
     (".py",),
     "python-djl",
     spellings={"MPI": _RANKS, "DeepSpeed": _RANKS},
-    built_in=dict.fromkeys(_SKLEARN, "djl_python.sklearn_handler"),
+    built_in=dict.fromkeys(ESTIMATORS, SKLEARN_HANDLER),
     keys=keys.PYTHON,
     runs_handlers=True,
 )

@@ -60,6 +60,8 @@ PYTHON = {
     **used("option.rolling_batch", "option.max_rolling_batch_size"),
     **passed_on("option.model_id", "option.max_output_size"),
     **passed_on("option.enable_stateful_sessions", "option.sessions_path", "option.sessions_expiration"),
+    **passed_on("option.model_format", "option.default_accept"),
+    **passed_on("option.skops_trusted_types", "option.trust_insecure_model_files"),
     **used("option.mpi_mode", "option.use_passive_workers"),
     **used("option.tensor_parallel_degree", "option.pipeline_parallel_degree"),
     **reported(

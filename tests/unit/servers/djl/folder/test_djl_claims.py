@@ -38,7 +38,6 @@ def test_model_folders(tmp_path, files):
         {"serving_properties": "", "config_pbtxt": ""},
         {"config_json": "{}"},
         {"saved_model.pb": ""},
-        {"model_joblib": ""},
     ],
     ids=str,
 )
