@@ -20,7 +20,8 @@ TYPES, TRUST = "skops_trusted_types", "trust_insecure_model_files"
 """Options: which types beyond skops' own a file may have, and whether pickles may be opened."""
 
 OWN_LOADING = "Or load the model in a function model_fn(model_dir) of model.py."
-_PICKLES = tuple(dict.fromkeys(end for word, ends in FORMATS.items() if word != SKOPS for end in ends))
+PICKLES = tuple(dict.fromkeys(end for word, ends in FORMATS.items() if word != SKOPS for end in ends))
+"""Ends of the files that run what is in them."""
 
 
 class EstimatorFiles(NamedTuple):
@@ -42,7 +43,7 @@ def files_of(names: Collection[str], written: str) -> EstimatorFiles:
     if written:
         return _ending(names, FORMATS[written])
     found = _ending(names, FORMATS[SKOPS])
-    return found if found.names else _ending(names, _PICKLES)
+    return found if found.names else _ending(names, PICKLES)
 
 
 def trusted_types(written: str) -> list[str]:

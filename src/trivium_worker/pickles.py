@@ -11,7 +11,7 @@ _JOBLIB = (".joblib", ".jl")
 
 def opened(path: str) -> Any:
     """Return the object of a trusted file. Raises whatever its author wrote, ImportError for what is not installed."""
-    if path.endswith(_JOBLIB):
+    if path.lower().endswith(_JOBLIB):
         import joblib
 
         return joblib.load(path)

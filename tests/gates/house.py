@@ -24,7 +24,6 @@ IMPURE = frozenset(
 PICKLES = frozenset({"pickle", "_pickle", "cloudpickle", "dill", "joblib", "shelve", "marshal"})
 PICKLING = frozenset(
     {
-        "trivium/engines/tabular/pickles.py",
         "trivium_worker/pickles.py",
         "trivium_worker/wire/loans.py",
         "trivium_worker/shims/djl/djl_python/session_manager.py",

@@ -22,6 +22,7 @@ from trivium.types.spec import (
     ReadResult,
     TensorSpec,
 )
+from trivium_worker.estimators import FORMATS, PICKLES, SKOPS
 
 ENGINES: Mapping[str, str] = {
     ".onnx": "onnx",
@@ -29,8 +30,7 @@ ENGINES: Mapping[str, str] = {
     ".pt2": "torch",
     ".ts": "torch",
     ".torchscript": "torch",
-    ".skops": "sklearn",
-    **dict.fromkeys((".joblib", ".jl", ".pkl", ".pickle", ".cloudpkl"), "sklearn"),
+    **dict.fromkeys((*FORMATS[SKOPS], *PICKLES), "sklearn"),
     **dict.fromkeys((".ubj", ".xgb"), "xgboost"),
 }
 """Suffix -> engine. Others' `.pth` and `.bin` are weights without a graph, which nothing can run."""

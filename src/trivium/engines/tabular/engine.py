@@ -8,7 +8,6 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from enum import Enum
 
 import numpy as np
 
@@ -19,9 +18,10 @@ from trivium.settings.parameters import read_parameters, unknown_parameters
 from trivium.settings.setting import Setting
 from trivium.types.datatype import Array, DataType
 from trivium.types.errors import Code, ServeError, said_by
+from trivium.types.hazards import Hazard, isolation_by, placed_by
 from trivium.types.payload import PayloadKind, Tensor, Tensors
 from trivium.types.running import Placement
-from trivium.types.spec import Isolation, ModelFacts, ModelSpec, TensorSpec
+from trivium.types.spec import ModelFacts, ModelSpec, TensorSpec
 
 THREADS = Setting("threads", Whole(1, 9999), "1", help="Threads of one instance.")
 DATATYPE = Setting(
@@ -35,16 +35,6 @@ COMMON = (THREADS, DATATYPE)
 
 Open = Callable[[ModelSpec, int], Estimator]
 """Opens a model file with so many threads. Raises ServeError."""
-
-
-LETS_GO = "the library lets go of the interpreter's lock while it computes"
-
-
-class Hazard(Enum):
-    """Names what a library does to the process that it runs in: any of these makes that a process of its own."""
-
-    ENDS = "a damaged file ends the process that opens it"
-    RUNS = "its files may be programs"
 
 
 class TableModel:
@@ -126,11 +116,11 @@ class TableEngine:
     has_facts = True
 
     def __init__(
-        self, name: str, opens: Open, hazard: Hazard | None = None, options: Sequence[Setting] = ()
+        self, name: str, opens: Open, hazards: Sequence[Hazard] = (), options: Sequence[Setting] = ()
     ) -> None:
         self.name = name
-        self.isolation = (Isolation.PROCESS,) if hazard else (Isolation.THREAD, Isolation.PROCESS)
-        self._why = hazard.value if hazard else LETS_GO
+        self.isolation = isolation_by(hazards)
+        self.details = placed_by(hazards)
         self.options = (*COMMON, *options)
         self._opens = opens
 
@@ -143,11 +133,6 @@ class TableEngine:
         notes = unknown_parameters(spec.parameters, self.name, [row.name for row in self.options])
         one = estimator.input(DataType[told.get("datatype", "FP32")])
         return ModelFacts((one,), estimator.outputs, batchable=True, notes=notes, details=self.details)
-
-    @property
-    def details(self) -> Mapping[str, tuple[str, str]]:
-        """Say where instances run, and why: see `ModelFacts.details`."""
-        return {"runs in": (self.isolation[0].value, self._why)}
 
     def open(self, spec: ModelSpec, placement: Placement) -> BatchedRunner[TableModel]:
         """A model of its own for every instance. Its first prediction, on zeros, is made here."""

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from trivium.engines.tabular.engine import Hazard, TableEngine, unreadable
+from trivium.engines.tabular.engine import TableEngine, unreadable
 from trivium.engines.tabular.estimator import Estimator
 from trivium.engines.tabular.tree_answers import CONTRIBUTIONS, LEAVES, MARGIN, OPTIONS, Trees, estimator
 from trivium.machine import extras
 from trivium.types.datatype import Array
+from trivium.types.hazards import Hazard
 from trivium.types.spec import ModelSpec
 
 _HEAD = 2**16
@@ -58,4 +59,4 @@ def _trees(booster: Any, objective: str, number: int, features: int, threads: in
     return Trees(features, classes, call)
 
 
-ENGINE = TableEngine("lightgbm", _open, Hazard.ENDS, OPTIONS)
+ENGINE = TableEngine("lightgbm", _open, (Hazard.ENDS,), OPTIONS)

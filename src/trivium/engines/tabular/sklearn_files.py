@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from trivium.engines.tabular import pickles
-from trivium.engines.tabular.engine import COMMON, Hazard, TableEngine, unreadable
+from trivium.engines.tabular.engine import COMMON, TableEngine, unreadable
 from trivium.engines.tabular.estimator import INPUT, PREDICT, PROBABILITIES, Estimator, output
 from trivium.machine import extras
 from trivium.settings.kinds import SWITCH, OneOf
@@ -19,17 +18,18 @@ from trivium.settings.parameters import place_of, read_parameters, unknown_param
 from trivium.settings.setting import Setting
 from trivium.types.datatype import Array, DataType
 from trivium.types.errors import Code, ServeError
+from trivium.types.hazards import Hazard
 from trivium.types.spec import ModelFacts, ModelSpec, TensorSpec
 from trivium.types.spoken import spoken
+from trivium_worker import pickles
+from trivium_worker.estimators import FORMATS, SKOPS, TRUST, TYPES, trusted_types
 
-TRUST, TYPES = "trust_insecure_model_files", "skops_trusted_types"
 _TRUST = Setting(
     TRUST, SWITCH, "false", help="Whether pickles may be opened, which run what their author wrote."
 )
 _TYPES = Setting(
     TYPES, help="Types that a skops file may have besides scikit-learn's and numpy's, by commas."
 )
-SKOPS = ".skops"
 _SAVE = "Save it anew: skops.io.dump(model, 'model.skops')."
 DECISION, TRANSFORM = "decision_function", "transform"
 _ANSWER = Setting(
@@ -58,7 +58,7 @@ class SklearnEngine(TableEngine):
 
 
 def _is_skops(spec: ModelSpec) -> bool:
-    return spec.entry.lower().endswith(SKOPS)
+    return spec.entry.lower().endswith(FORMATS[SKOPS])
 
 
 def _check_trust(spec: ModelSpec) -> None:
@@ -90,7 +90,7 @@ def _skops(spec: ModelSpec) -> Any:
     except ImportError as error:
         raise extras.lacking("Estimators of scikit-learn", error, "sklearn") from error
     path = spec.root / spec.entry
-    named = [one.strip() for one in spec.parameters.get(TYPES, "").split(",") if one.strip()]
+    named = trusted_types(spec.parameters.get(TYPES, ""))
     try:
         unknown = [one for one in io.get_untrusted_types(file=path) if one not in named]
     except Exception as error:
@@ -112,7 +112,7 @@ def _skops(spec: ModelSpec) -> Any:
 def _pickled(spec: ModelSpec) -> Any:
     _check_trust(spec)
     try:
-        return pickles.opened(spec.root / spec.entry)
+        return pickles.opened(str(spec.root / spec.entry))
     except Exception as error:
         hint = "Install what it was made with in the same versions, or save it by skops."
         raise unreadable(spec, "pickle", error, hint) from error
@@ -154,4 +154,4 @@ def _dense(found: Any, told: TensorSpec) -> Array:
     return array if told.datatype is DataType.BYTES else array.astype(told.datatype.dtype, copy=False)
 
 
-ENGINE = SklearnEngine("sklearn", _open, Hazard.RUNS, OPTIONS)
+ENGINE = SklearnEngine("sklearn", _open, (Hazard.RUNS,), OPTIONS)

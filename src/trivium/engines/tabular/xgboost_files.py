@@ -83,4 +83,4 @@ def _trees(xgboost: Any, booster: Any, told: Any, features: int, limit: int) -> 
     return Trees(features, classes, call, objective in ("binary:logistic", "multi:softprob"))
 
 
-ENGINE = TableEngine("xgboost", _open, None, (*OPTIONS, _LIMIT))
+ENGINE = TableEngine("xgboost", _open, (), (*OPTIONS, _LIMIT))

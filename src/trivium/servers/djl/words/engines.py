@@ -10,6 +10,7 @@ from trivium.servers.djl.words import keys
 from trivium.servers.djl.words.language_model_keys import LANGUAGE_MODEL as LANGUAGE_MODEL_KEYS
 from trivium.servers.djl.words.task_model_keys import TASK_MODEL as TASK_MODEL_KEYS
 from trivium.settings.setting import Setting, Support
+from trivium_worker.estimators import FORMATS, PICKLES, SKOPS
 
 _SWITCH = {"true": "1", "false": "0"}
 _EXPORT = "Export the model to ONNX or TorchScript, or run it in a model.py."
@@ -55,7 +56,7 @@ class DjlEngine:
 
 
 _RANKS = "its processes are started without mpirun"
-ESTIMATORS = (".skops", ".joblib", ".pkl", ".pickle", ".cloudpkl")
+ESTIMATORS = (*FORMATS[SKOPS], *PICKLES)
 """Ends of the files that DJL serves by its handler for scikit-learn."""
 
 SKLEARN_HANDLER = "djl_python.sklearn_handler"
