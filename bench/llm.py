@@ -7,6 +7,7 @@ the same round. Run alone, it writes `docs/benchmarks/llm.md`.
 
 import json
 import random
+import resource
 import statistics
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from pathlib import Path
 
 from bench import llm_server
 
-ROUNDS, MOST_REPEATS = 5, 3
+ROUNDS, MOST_REPEATS = 3, 3
 REQUESTS, SHORTEST, LONGEST = 32, 32, 96
 SHARPENED = 16.0
 """Factor of the last layer's random weights: without it all words were about as likely, as in no real model."""
@@ -26,16 +27,34 @@ SHARPENED = 16.0
 OUTLIER = 0.3
 """By how much a round's `generate` may differ from the median; one that differs more is run again."""
 
-WAYS = ("generate", "ours 8", "ours 32", "ours 32, sampled", "continuous 32")
+OWN_WAYS: dict[str, dict[str, str]] = {
+    "ours 8": {"slots": "8"},
+    "ours 32": {"slots": "32"},
+    "ours 32, sampled": {"slots": "32"},
+    "ours 32, no kept beginnings": {"slots": "32", "prefix_cache": "false"},
+    "ours 32, the cache full": {"slots": "32"},
+    "ours 32, bf16": {"slots": "32", "dtype": "bf16"},
+    "ours 32, bitsandbytes8": {"slots": "32", "quantize": "bitsandbytes8"},
+    "ours 32, bitsandbytes4": {"slots": "32", "quantize": "bitsandbytes4"},
+    "ours 32, dynamic_int8": {"slots": "32", "quantize": "dynamic_int8"},
+}
+"""Way -> the engine's parameters."""
+
+WAYS = ("generate", *OWN_WAYS, "continuous 32")
+FILLED = 3
+"""Rounds of other requests whose keys and values fill the cache before that way is measured."""
+
+KEPT_BYTES = 2**28
+"""Memory for keys and values of all ways of ours: room for all that run, and for as much again that is kept."""
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks" / "llm.md"
 
 Prompts = list[tuple[list[int], int]]
 
 
-def prompts() -> Prompts:
+def prompts(seed: int = 25) -> Prompts:
     """Token ids of each request, and how many it shall get."""
-    chance = random.Random(25)
+    chance = random.Random(seed)
     return [
         (
             [chance.randrange(10, 31_000) for _ in range(chance.randint(SHORTEST, LONGEST))],
@@ -136,8 +155,12 @@ def by_continuous(folder: Path) -> dict[str, float]:
     return measured(work)
 
 
-def by_ours(folder: Path, slots: int, samples: bool) -> dict[str, float]:
-    """By the engine alone, without a server; `outside`: the part of its time that is not the forward pass."""
+def by_ours(folder: Path, way: str) -> dict[str, float]:
+    """By the engine alone, without a server; `outside`: the part of its time that is not the forward pass; `bytes`:
+    the most memory that the process held.
+    """
+    from msgspec.structs import replace
+
     from trivium.engines.hf.engine import ENGINE
     from trivium.types.generation import Generate, Generated, Sampling
     from trivium.types.operations import Infer
@@ -160,35 +183,39 @@ def by_ours(folder: Path, slots: int, samples: bool) -> dict[str, float]:
         def wake(self) -> None:
             pass
 
-    parameters = {"slots": str(slots), "threads": "1", "dtype": "fp32", "max_context": "256"}
+    told = {"threads": "1", "dtype": "fp32", "max_context": "256", "kv_bytes": str(KEPT_BYTES)}
+    parameters = told | OWN_WAYS[way]
+    slots, samples = int(parameters["slots"]), "sampled" in way
     spec = ModelSpec("llm", "1", folder, "hf", ".", parameters=parameters)
     outlet = Outlet()
     runner = ENGINE.open_steps(spec, Placement("llm_0", Isolation.PROCESS), outlet)
     forward = timed_forward()
-    waiting = list(enumerate(prompts(), 1))
     plain = Sampling(ignores_eos=True, samples=False)
     varied = Sampling(
         ignores_eos=True, temperature=0.8, top_p=0.9, repetition_penalty=1.1, presence_penalty=0.1, seed=7
     )
 
-    def work() -> int:
-        added = 0
-        while outlet.ended < REQUESTS:
-            while waiting and added - outlet.ended < slots:
+    def work(seed: int = 25) -> int:
+        made, first = outlet.made, outlet.ended + 1
+        waiting = list(enumerate(prompts(seed), first))
+        while outlet.ended < first - 1 + REQUESTS:
+            while waiting and waiting[0][0] - 1 - outlet.ended < slots:
                 number, (ids, count) = waiting.pop(0)
                 sampling = varied if samples and number % 2 else plain
-                from msgspec.structs import replace
-
                 told = Generate(ids=(tuple(ids),), sampling=replace(sampling, max_tokens=count))
                 runner.add(number, Infer("llm", told))
-                added += 1
             if runner.step() is None:
                 time.sleep(0.0005)
-        return outlet.made
+        return outlet.made - made
 
-    told = measured(work)
+    if "full" in way:
+        for seed in range(FILLED):
+            work(seed)
+        forward["seconds"] = 0.0
+    result = measured(work)
     runner.close()
-    return {**told, "outside": 1 - forward["seconds"] / told["seconds"]}
+    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return {**result, "outside": 1 - forward["seconds"] / result["seconds"], "bytes": held}
 
 
 def timed_forward() -> dict[str, float]:
@@ -214,7 +241,7 @@ def run_way(way: str, folder: Path) -> dict[str, float]:
         return by_generate(folder)
     if way.startswith("continuous"):
         return by_continuous(folder)
-    return by_ours(folder, int(way.split()[1].rstrip(",")), "sampled" in way)
+    return by_ours(folder, way)
 
 
 def in_child(way: str, folder: Path) -> dict[str, float]:
@@ -252,8 +279,8 @@ def report(found: list[dict[str, dict[str, float]]]) -> str:
         "",
         *textwrap.wrap(method, 120),
         "",
-        "| way | tokens per CPU-second | ratio to `generate` | outside the forward pass |",
-        "|---|---|---|---|",
+        "| way | tokens per CPU-second | ratio to `generate` | outside the forward pass | most memory |",
+        "|---|---|---|---|---|",
     ]
     for way in WAYS:
         rates = [one[way]["tokens"] / one[way]["seconds"] for one in found]
@@ -264,7 +291,9 @@ def report(found: list[dict[str, dict[str, float]]]) -> str:
         outside = [one[way]["outside"] for one in found if "outside" in one[way]]
         share = f"{statistics.median(outside):.0%}" if outside else ""
         spread = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
-        lines.append(f"| {way} | {statistics.median(rates):.0f} | {spread} | {share} |")
+        held = [one[way]["bytes"] for one in found if "bytes" in one[way]]
+        most = f"{statistics.median(held) / 1e9:.2f} GB" if held else ""
+        lines.append(f"| {way} | {statistics.median(rates):.0f} | {spread} | {share} | {most} |")
     ours = [one["ours 32"]["tokens"] / one["ours 32"]["seconds"] for one in found]
     theirs = [one["continuous 32"]["tokens"] / one["continuous 32"]["seconds"] for one in found]
     beside = statistics.median(a / b for a, b in zip(ours, theirs, strict=True))

@@ -17,7 +17,7 @@ from trivium_worker.wire.intake import FrameReader
 from trivium_worker.wire.values import Failure, Item
 from trivium_worker.wire.writer import Writer
 
-LAG = 0.05
+LAG = 0.25
 """Seconds that the counts of a step may wait, where no part of an answer leaves: each write wakes the server."""
 
 MOST_FAULTS = 3
