@@ -15,7 +15,8 @@ from trivium.config.engine_parameters import trusts_code
 from trivium.config.options import ServerConfig
 from trivium.config.schema import ConfigSchema
 from trivium.core.models.inspector import ModelInspector
-from trivium.core.server import CoreServices, Server
+from trivium.core.server import Server
+from trivium.core.services import CoreServices
 from trivium.core.workers.host import program
 from trivium.devices import count_gpus
 from trivium.examination import ModelCatalogue, check_engines
@@ -118,7 +119,15 @@ def build(
     )
     inspector = ModelInspector(catalogue.probe, guard, catalogue.find_engine)
     services = CoreServices(
-        inspector.facts, host, observer, exporter, guard, fetch, recorder, inspector.close
+        inspector.facts,
+        host,
+        observer,
+        exporter,
+        guard,
+        fetch,
+        recorder,
+        inspector.close,
+        inspector.try_model,
     )
     return Server(
         catalogue.formats if formats is None else formats, catalogue.find_engine, services, settings

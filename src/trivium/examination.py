@@ -11,14 +11,16 @@ from dataclasses import dataclass
 from trivium.config.core_config import core_config
 from trivium.config.engine_parameters import trusts_code
 from trivium.config.options import ServerConfig
-from trivium.core.models.completion import SpecCompletion
+from trivium.core.models.completion import SpecCompletion, unreadable
 from trivium.core.models.inspector import ModelInspector
 from trivium.core.models.repository import Repository
+from trivium.core.models.trials import Trials
 from trivium.devices import count_gpus
 from trivium.fetchers.gate import gate
 from trivium.guard import ServerGuard
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, frameless
 from trivium.types.interfaces import NO_OBSERVER, Engine, Fetcher, FindEngine, Format, TranslatorKind
+from trivium.types.schedules import Graph
 from trivium.types.sources import ModelSource, Place
 from trivium.types.spec import InvalidModel, ModelSpec
 from trivium.types.spoken import spoken
@@ -58,9 +60,17 @@ class Examination:
     """Examines the paths that it is given, once. Made on the loop, and used as `async with`."""
 
     def __init__(
-        self, catalogue: ModelCatalogue, config: ServerConfig, formats: Sequence[Format] | None = None
+        self,
+        catalogue: ModelCatalogue,
+        config: ServerConfig,
+        formats: Sequence[Format] | None = None,
+        *,
+        runs: bool = False,
     ) -> None:
-        """`formats` go in place of the catalogue's. Raises INVALID for options that cannot be used."""
+        """`formats` go in place of the catalogue's; `runs` says whether models that a server would open in its own
+        process are run once. Raises INVALID for options that cannot be used.
+        """
+        self._find_engine, self._runs = catalogue.find_engine, runs
         settings = core_config(config, "", count_gpus(), TraceSettings(), ())
         check_engines(catalogue.engines, settings.defaults.engine_parameters)
         models = config.models
@@ -81,6 +91,7 @@ class Examination:
             settings.loads_at_once,
             NO_OBSERVER.opening,
         )
+        self._trials = Trials(self._inspector.try_model, self._threads)
 
     async def __aenter__(self) -> "Examination":
         return self
@@ -103,7 +114,16 @@ class Examination:
         for unfetched in await self._repository.fetch_all():
             yield unfetched
         found, broken = await self._repository.read()
-        for unreadable in broken:
-            yield unreadable
+        for invalid in broken:
+            yield invalid
         async for one in self._completion.examined(found):
-            yield one
+            yield await self._tried(one) if self._runs else one
+
+    async def _tried(self, model: ModelSpec | InvalidModel) -> ModelSpec | InvalidModel:
+        if isinstance(model, InvalidModel) or isinstance(model.scheduling, Graph):
+            return model
+        try:
+            await self._trials.try_here(self._find_engine(model), model)
+        except ServeError as error:
+            return unreadable(model, frameless(error))
+        return model

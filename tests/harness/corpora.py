@@ -24,7 +24,8 @@ from tests.harness import language_models
 
 from trivium.catalogue import CATALOGUE
 from trivium.config.options import ServerConfig
-from trivium.core.server import CoreServices, Server
+from trivium.core.server import Server
+from trivium.core.services import CoreServices
 from trivium.fetchers.gate import gate
 from trivium.servers.djl.command.checking import check_config
 from trivium.servers.torchserve.command.checking import CheckedProperties, check_properties, examine_startup

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 from tests.harness.virtual_models import make_infer, make_spec
 
-from trivium.core.server import CoreServices, Server
+from trivium.core.server import Server
+from trivium.core.services import CoreServices
 from trivium.translators.engine import engine_finder
 from trivium.types.core_config import CoreConfig
 from trivium.types.datatype import DataType

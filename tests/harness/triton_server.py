@@ -5,7 +5,8 @@ import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from trivium.core.server import CoreServices, Server
+from trivium.core.server import Server
+from trivium.core.services import CoreServices
 from trivium.engines.identity import ENGINE as IDENTITY
 from trivium.engines.python import PythonEngine
 from trivium.servers.triton.repository.repository import FORMAT

@@ -13,7 +13,7 @@ from trivium.cli.findings import print_file, print_model, print_values
 from trivium.cli.foreign_configuration import reader_of
 from trivium.cli.located import LOCATED
 from trivium.commands.visible_console import only_text
-from trivium.config.options import ModelsConfig, ServerConfig
+from trivium.config.options import ModelsConfig, ServerConfig, WorkersConfig
 from trivium.config.schema import ConfigSchema
 from trivium.examination import Examination
 from trivium.model_catalogue import MODELS
@@ -67,6 +67,19 @@ comes with it.
 @click.option(
     "--all", "shows_all", is_flag=True, help="List every value of a model, with where it comes from."
 )
+@click.option(
+    "--run",
+    "runs",
+    is_flag=True,
+    help="Run once, on zeros, each model that a server would open in its own process, as it does before that.",
+)
+@click.option(
+    "--startup-timeout",
+    type=float,
+    default=WorkersConfig().startup_timeout,
+    envvar=_SCHEMA.options["startup_timeout"].variable,
+    help="Seconds that such a run may take, as for `trivium serve`.",
+)
 def command(  # noqa: PLR0913 - an argument per option
     paths: tuple[Place, ...],
     model_config_name: str,
@@ -76,6 +89,8 @@ def command(  # noqa: PLR0913 - an argument per option
     ts_config: Path | None,
     model_store: str | None,
     shows_all: bool,
+    runs: bool,
+    startup_timeout: float,
 ) -> None:
     """Explain model folders and files without serving them; exit status 1 if one cannot be served."""
     if not paths and djl_config is None and ts_config is None:
@@ -85,7 +100,8 @@ def command(  # noqa: PLR0913 - an argument per option
     models = ModelsConfig(
         config_name=model_config_name, fetch_from=fetch_from, engine_parameters=engine_parameters
     )
-    check = _Check(only_text(Console()), models, shows_all)
+    config = ServerConfig(models=models, workers=WorkersConfig(startup_timeout=startup_timeout))
+    check = _Check(only_text(Console()), config, shows_all, runs)
     try:
         if ts_config is not None:
             check.torchserve(ts_config, model_store or "", paths)
@@ -103,10 +119,11 @@ def command(  # noqa: PLR0913 - an argument per option
 class _Check:
     """One call of the command: prints each thing as soon as it is known, and keeps whether all can be served."""
 
-    def __init__(self, console: Console, models: ModelsConfig, shows_all: bool) -> None:
+    def __init__(self, console: Console, config: ServerConfig, shows_all: bool, runs: bool) -> None:
         self._console = console
-        self._models = models
+        self._config = config
         self._shows_all = shows_all
+        self._runs = runs
         self.is_servable = True
 
     def paths(self, paths: Sequence[Place], formats: Sequence[Format]) -> None:
@@ -115,7 +132,7 @@ class _Check:
             asyncio.run(self._examine(paths, formats))
 
     async def _examine(self, paths: Sequence[Place], formats: Sequence[Format]) -> None:
-        async with Examination(MODELS, ServerConfig(models=self._models), formats) as examination:
+        async with Examination(MODELS, self._config, formats, runs=self._runs) as examination:
             for path in paths:
                 examination.add(path)
             await self._show(examination.models())
@@ -156,9 +173,10 @@ class _Check:
         self.is_servable = checked.is_servable
         if checked.settings is not None:
             installs = checked.settings.loaded.config.models.install_packages
-            self._models = replace(self._models, install_packages=installs)
+            models = replace(self._config.models, install_packages=installs)
+            self._config = replace(self._config, models=models)
         if checked.settings is not None and checked.settings.startup.models:
-            places = checked.settings.loaded.config.models.fetch_from
-            models = replace(self._models, fetch_from=self._models.fetch_from or places)
-            asyncio.run(self._show(examine_startup(checked, ServerConfig(models=models))))
+            places = self._config.models.fetch_from or checked.settings.loaded.config.models.fetch_from
+            models = replace(self._config.models, fetch_from=places)
+            asyncio.run(self._show(examine_startup(checked, replace(self._config, models=models))))
         self.paths(paths, checked.formats(MODELS.formats))

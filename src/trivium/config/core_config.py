@@ -37,6 +37,7 @@ def core_config(
             config_name=_config_name(models.config_name),
             queue_items=models.queue_items,
             run_deadline=workers.run_timeout or None,
+            startup_deadline=workers.startup_timeout,
             gpus=gpus,
             cpus=len(system.processors()),
             max_rows=models.default_rows,

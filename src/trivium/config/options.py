@@ -269,6 +269,12 @@ class WorkersConfig:
         (0, LONG),
         is_common=True,
     )
+    startup_timeout: float = option(
+        "--startup-timeout",
+        300.0,
+        "Seconds that an instance may take to open a model that sets no bound of its own, and a process to try it.",
+        (0.1, LONG),
+    )
     items: int = option(
         "--worker-items", 0, "Requests after which a worker process is replaced; 0 for never."
     )

@@ -11,7 +11,6 @@ import uuid
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from os import PathLike
 from typing import TypeVar
@@ -22,21 +21,22 @@ from trivium.core.buffer_pool import BufferPool
 from trivium.core.clock import LoopClock, LoopWatch
 from trivium.core.instances.mailbox import Mailbox
 from trivium.core.models.collect import MetricsCollector
-from trivium.core.models.completion import Facts
 from trivium.core.models.control import Change, LazyModels, ModelControl
 from trivium.core.models.lifecycle import Lifecycle, LoadServices, Progress
 from trivium.core.models.readiness import ReadyAnswers
 from trivium.core.models.registry import Registry
-from trivium.core.models.repository import Repository, chosen, loading_order, no_fetch
+from trivium.core.models.repository import Repository, chosen, loading_order
+from trivium.core.models.trials import Trials
 from trivium.core.models.waiting import WaitingRoom
 from trivium.core.observability.custom_metrics import CustomMetrics
 from trivium.core.observability.recording import recorded_measure
 from trivium.core.observability.tracing import Tracing
 from trivium.core.queueing.deferred import DeferredAnswers
 from trivium.core.request import COMPLETED
+from trivium.core.services import CoreServices
 from trivium.core.streams.spool import StreamStore
 from trivium.core.workers.child_process import END_SECONDS, TERM_SECONDS
-from trivium.core.workers.process_launcher import MakeProgram, WorkerServices
+from trivium.core.workers.process_launcher import WorkerServices
 from trivium.log_settings import LOG
 from trivium.machine.shared_memory import Regions
 from trivium.types.buffers import Lease
@@ -44,14 +44,9 @@ from trivium.types.core_config import CoreConfig
 from trivium.types.datatype import Array
 from trivium.types.debug_state import ModelDebugState
 from trivium.types.errors import Code, ServeError, anew, frameless
-from trivium.types.fetching import FetchModel
 from trivium.types.interfaces import (
-    NO_GUARD,
-    NO_OBSERVER,
     FindEngine,
     Format,
-    ProcessGuard,
-    RunObserver,
     Sink,
     Ticket,
 )
@@ -86,42 +81,13 @@ from trivium.types.operations import (
     VersionStatus,
 )
 from trivium.types.payload import PayloadKind, Raw, RawPart, Scalar, Tensors
-from trivium.types.recording import ServingRecorder
-from trivium.types.running import Placement, WorkerCommand
 from trivium.types.schedules import Graph
 from trivium.types.sources import ModelSource, Place
 from trivium.types.spec import InvalidModel, ModelSpec
 from trivium.types.state import SERVER_MOVES, ServerState, VersionState, move
 from trivium.types.statistics import VersionStatistics
-from trivium.types.tracing import TraceExporter
 
 Worked = TypeVar("Worked")
-
-
-def _no_host(spec: ModelSpec, placement: Placement) -> WorkerCommand:
-    raise ServeError(Code.UNSUPPORTED, "This server was built without a way to run its engines in processes.")
-
-
-async def _nothing_to_close() -> None:
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class CoreServices:
-    """Holds what a server needs from outside: `facts` asks the inspector what a model file says, `host` makes the
-    command that runs an engine in a process, `observer` is told of runs, `exporter` takes finished traces away, `guard`
-    cleans up if the server dies, `fetch` gets models from elsewhere, `recorder` hears of requests and instances,
-    `close_facts` ends what the inspector has started.
-    """
-
-    facts: Facts
-    host: MakeProgram = _no_host
-    observer: RunObserver = NO_OBSERVER
-    exporter: TraceExporter | None = None
-    guard: ProcessGuard = NO_GUARD
-    fetch: FetchModel = no_fetch
-    recorder: ServingRecorder | None = None
-    close_facts: Callable[[], Awaitable[None]] = _nothing_to_close
 
 
 def _make_token() -> str:
@@ -174,6 +140,7 @@ class Server:
             self._tracing,
             self.metrics.forget,
             self._offload,
+            None if services.try_model is None else Trials(services.try_model, self._opening),
             StreamStore(config.unread, config.defaults.scratch, self._offload),
             is_patient=lambda: self._room.is_open,
         )

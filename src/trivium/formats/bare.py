@@ -53,6 +53,7 @@ _RULES = {
     "version_policy": "rule for a bare file",
     "limits.queue_items": "the server's default bound",
     "limits.run_deadline": "--run-timeout of the server",
+    "limits.startup_deadline": "--startup-timeout of the server",
 }
 
 
@@ -87,7 +88,11 @@ class BareFormat:
             entry=path.name,
             batching=Batching(),
             groups=(InstanceGroup(path.stem),),
-            limits=Limits(queue_items=defaults.queue_items, run_deadline=defaults.run_deadline),
+            limits=Limits(
+                queue_items=defaults.queue_items,
+                run_deadline=defaults.run_deadline,
+                startup_deadline=defaults.startup_deadline,
+            ),
             parameters=parameters,
             origin=origin,
         )

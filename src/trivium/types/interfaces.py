@@ -376,6 +376,11 @@ class ChoosesIsolation(Protocol):
         ...
 
 
+def default_isolation(engine: Engine, spec: ModelSpec) -> Isolation:
+    """Return where instances run whose group does not say it."""
+    return engine.default_isolation(spec) if isinstance(engine, ChoosesIsolation) else engine.isolation[0]
+
+
 class Preparation(Protocol):
     """Does what one load of a model needs once, before its instances are opened, and undoes it when they are gone. All
     of it is blocking and called off the loop, in threads of its own.

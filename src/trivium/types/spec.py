@@ -435,6 +435,7 @@ class Defaults:
 
     queue_items: int = 1000
     run_deadline: float | None = None
+    startup_deadline: float = 300.0
     max_rows: int = 4
     gpus: int = 0
     cpus: int = 1

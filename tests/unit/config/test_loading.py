@@ -185,7 +185,7 @@ def test_an_unknown_key_suggests_the_near_one(file, lines, key, hint):
 
 def test_an_unknown_key_names_those_that_there_are(file):
     inside, outside = faults(file("zzz = 1\n[workers]\nzzz = 1\n"))[::-1]
-    assert inside.expected.startswith("one of run_timeout, items, ")
+    assert inside.expected.startswith("one of run_timeout, startup_timeout, items, ")
     assert outside.expected.startswith("one of [server], [http], ")
 
 

@@ -84,7 +84,7 @@ class SpecCompletion:
                 try:
                     spec = await self.complete(available[version], model.form)
                 except ServeError as error:
-                    yield _unreadable(available[version], frameless(error))
+                    yield unreadable(available[version], frameless(error))
                     continue
                 specs.append(spec)
                 if not isinstance(spec.scheduling, Graph):
@@ -96,7 +96,8 @@ class SpecCompletion:
             yield invalid
 
 
-def _unreadable(spec: ModelSpec, error: ServeError) -> InvalidModel:
+def unreadable(spec: ModelSpec, error: ServeError) -> InvalidModel:
+    """Return what is said of a model that cannot be served."""
     if isinstance(error, ConfigError):
         return InvalidModel(spec.name, spec.root, error.findings)
     finding = Finding(Severity.ERROR, str(spec.root / spec.entry), None, "", error.message)

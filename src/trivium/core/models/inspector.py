@@ -14,17 +14,21 @@ import os
 import signal
 import struct
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import BinaryIO
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
 
 import msgspec
 
 from trivium.codecs.spec_codec import decode, encode
+from trivium.core.models.trials import try_out
 from trivium.core.workers.child_process import LINES_PER_SECOND, LONGEST, last_words
+from trivium.machine.memory import FreeMemory
 from trivium.machine.quiet_libraries import quieted
 from trivium.types.errors import Code, ServeError, named
 from trivium.types.interfaces import NO_GUARD, Engine, FindEngine, ProcessGuard, RunsFolderCode
-from trivium.types.spec import ModelFacts, ModelSpec
+from trivium.types.spec import Device, ModelFacts, ModelSpec
 
 STDERR_LINES = 20
 MOST_REPLY = 64 * 2**20
@@ -41,6 +45,14 @@ IDLE_SECONDS = 2.0
 
 _PIECE = 2**16
 _SIZE = struct.Struct("<Q")
+SHARE_OF_FREE = 0.8
+"""Of the memory that is free when a trial begins: what takes more would take it from the models that serve."""
+
+MOST_HELD = 2**30
+"""Bytes that a probe may have held to be kept for the next question."""
+
+_LOOKS = 0.05
+_PAGE = os.sysconf("SC_PAGE_SIZE")
 _SILENT = "gave no answer that can be read"
 
 
@@ -57,16 +69,21 @@ class Inspected(msgspec.Struct, tag="told"):
     facts: ModelFacts
 
 
-def request(spec: ModelSpec) -> bytes:
-    """Write what the probe process gets on its standard input: the whole spec."""
-    return json.dumps(encode(spec)).encode()
+def request(spec: ModelSpec, *, tries: bool = False) -> bytes:
+    """Write what the probe process gets on its standard input: the whole spec, and what to do about it."""
+    return json.dumps({"spec": encode(spec), "tries": tries}).encode()
 
 
 def answer(question: bytes, find_engine: FindEngine) -> bytes:
     """Do what the probe process does: a `request` in, an `Inspected` or `InspectionRefused` out."""
-    spec = decode(json.loads(question))
+    asked = json.loads(question)
+    spec = decode(asked["spec"])
     try:
-        return msgspec.json.encode(Inspected(find_engine(spec).facts(spec)))
+        engine = find_engine(spec)
+        if asked["tries"]:
+            try_out(engine, spec)
+            return msgspec.json.encode(Inspected(ModelFacts((), (), batchable=False)))
+        return msgspec.json.encode(Inspected(engine.facts(spec)))
     except ServeError as error:
         return msgspec.json.encode(InspectionRefused(error.code, error.message))
     except Exception as error:
@@ -103,15 +120,27 @@ class ModelInspector:
         """Return what the model file says. LOAD_FAILED with the engine's words, or with how the probe died: only one
         that has answered nothing before has died of this model.
         """
-        is_alone = self._is_alone(spec)
-        probe = None if is_alone or not self._idle[spec.engine] else self._idle[spec.engine].pop()
+        return await self._told(_Question(spec, request(spec), self._is_alone(spec)))
+
+    async def try_model(self, spec: ModelSpec) -> None:
+        """Have a probe open a complete model and run it once on zeros. Raises LOAD_FAILED where the probe does not
+        survive that, within the start-up deadline, in most of the memory that is free now.
+        """
+        plain = replace(spec, translator=None)
+        free = FreeMemory().read(with_gpus=False).get((Device.CPU, 0))
+        most = None if free is None else int(free * SHARE_OF_FREE)
+        await self._told(_Question(spec, request(plain, tries=True), False, True, most))
+
+    async def _told(self, question: "_Question") -> ModelFacts:
+        idle = self._idle[question.spec.engine]
+        probe = None if question.is_alone or not idle else idle.pop()
         try:
             if probe is not None:
                 with contextlib.suppress(_Lost):
-                    return await self._asked(probe, spec, is_alone)
-            return await self._asked(await _Probe.started(self._command, self._guard), spec, is_alone)
+                    return await self._asked(probe, question)
+            return await self._asked(await _Probe.started(self._command, self._guard), question)
         except _Lost as error:
-            raise _lost(spec, error.how, error.noise) from error
+            raise _lost(question, error.how, error.noise) from error
 
     async def close(self) -> None:
         """End the probes that are idle."""
@@ -127,24 +156,26 @@ class ModelInspector:
             isinstance(engine, RunsFolderCode) and engine.runs_folder_code(spec)
         )
 
-    async def _asked(self, probe: "_Probe", spec: ModelSpec, is_alone: bool) -> ModelFacts:
+    async def _asked(self, probe: "_Probe", question: "_Question") -> ModelFacts:
+        spec, is_alone = question.spec, question.is_alone
         seconds = spec.limits.startup_deadline
         try:
-            async with asyncio.timeout(seconds):
-                reply = await probe.ask(request(spec))
+            async with asyncio.timeout(seconds), probe.bounded(question.most_bytes):
+                reply = await probe.ask(question.text)
                 if is_alone:
                     await probe.end()
             said = msgspec.json.decode(reply, type=Inspected | InspectionRefused)
         except BaseException as error:
             await probe.kill()
             if isinstance(error, TimeoutError):
-                raise _lost(spec, f"told nothing in {seconds:g} s", b"") from error
+                how = f"did not end in {seconds:g} s" if question.tries else f"told nothing in {seconds:g} s"
+                raise _lost(question, how, b"") from error
             if isinstance(error, msgspec.MsgspecError):
                 raise _Lost(_SILENT, bytes(probe.noise)) from error
             raise
         if is_alone:
             _print(spec.name, bytes(probe.noise))
-        elif probe.asked < MOST_QUESTIONS:
+        elif probe.asked < MOST_QUESTIONS and probe.most_seen < MOST_HELD:
             self._keep(spec.engine, probe)
         else:
             self._kill_later(probe)
@@ -167,6 +198,16 @@ class ModelInspector:
         task = asyncio.ensure_future(probe.kill())
         self._ends.add(task)
         task.add_done_callback(self._ends.discard)
+
+
+class _Question(NamedTuple):
+    """Holds what a probe is asked of a model; a trial has a bound on its memory."""
+
+    spec: ModelSpec
+    text: bytes
+    is_alone: bool
+    tries: bool = False
+    most_bytes: int | None = None
 
 
 class _Lost(Exception):
@@ -194,6 +235,8 @@ class _Probe:
         """What it has printed since it was asked."""
         self._listening = asyncio.ensure_future(self.noise.hear(process.stderr))
         self.asked = 0
+        self.most_seen = 0
+        """The most memory that it was seen to hold."""
         guard.watch(process.pid, environment)
 
     @classmethod
@@ -224,6 +267,31 @@ class _Probe:
         except asyncio.IncompleteReadError:
             await self._ended()
         raise _Lost(_SILENT, bytes(self.noise))
+
+    @contextlib.asynccontextmanager
+    async def bounded(self, most: int | None) -> AsyncIterator[None]:
+        """Kill it where it holds more than so many bytes meanwhile. Raises _Lost, which says that."""
+        if most is None:
+            yield
+            return
+        watch = asyncio.ensure_future(self._watched(most))
+        try:
+            yield
+        except _Lost as error:
+            if watch.done():
+                how = f"took more than {most >> 20} MiB of memory, and was ended"
+                raise _Lost(how, error.noise) from error
+            raise
+        finally:
+            watch.cancel()
+
+    async def _watched(self, most: int) -> None:
+        """End when it holds more, and with it the process."""
+        while self.most_seen <= most:
+            self.most_seen = max(self.most_seen, _resident(self._process.pid))
+            await asyncio.sleep(_LOOKS)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
 
     async def end(self) -> None:
         """Ask nothing more, and wait until it has ended and all is heard that it and its children print. Raises _Lost
@@ -302,10 +370,19 @@ def _how(status: int) -> str:
     return f"was killed by {names.get(-status, f'signal {-status}')}"
 
 
-def _lost(spec: ModelSpec, how: str, noise: bytes) -> ServeError:
+def _resident(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
+    except (OSError, ValueError, IndexError):
+        return 0  # it has ended, or the system tells nothing
+
+
+def _lost(question: "_Question", how: str, noise: bytes) -> ServeError:
+    spec = question.spec
+    does = "tries" if question.tries else "reads"
     lines = noise.decode("utf-8", "replace").splitlines()[-STDERR_LINES:]
     return ServeError(
         Code.LOAD_FAILED,
-        f"The process that reads {spec.root / spec.entry} for model '{spec.name}' {how}; the file is "
-        f"damaged, or engine '{spec.engine}' cannot read it.{last_words(lines)}",
+        f"The process that {does} {spec.root / spec.entry} for model '{spec.name}' {how}; the file is "
+        f"damaged, or engine '{spec.engine}' cannot {'run' if question.tries else 'read'} it.{last_words(lines)}",
     )

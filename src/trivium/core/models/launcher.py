@@ -12,19 +12,20 @@ from typing import TypeVar
 from trivium.core.instances.inline import InlineInstance
 from trivium.core.instances.thread import ThreadInstance
 from trivium.core.models.gang import open_gang
+from trivium.core.models.trials import Trials
 from trivium.core.models.warmup import warm
 from trivium.core.observability.recording import recorded_opening
 from trivium.core.workers.arena import Arena
 from trivium.core.workers.process_launcher import ProcessLauncher, WorkerServices, instance_name
 from trivium.types.errors import Code, ServeError, named
 from trivium.types.interfaces import (
-    ChoosesIsolation,
     Engine,
     Instance,
     OpensRunner,
     Port,
     Runner,
     WorkerEngine,
+    default_isolation,
 )
 from trivium.types.running import Placement
 from trivium.types.spec import Isolation, ModelSpec
@@ -35,11 +36,19 @@ Result = TypeVar("Result")
 
 class Launcher:
     """Opens the instances of one model version. `arena` is what its worker processes share with the server; None
-    where it has none.
+    where it has none. What an instance in this process opens has passed its `trials`.
     """
 
-    def __init__(self, engine: Engine, spec: ModelSpec, executor: Executor, around: WorkerServices) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        spec: ModelSpec,
+        executor: Executor,
+        around: WorkerServices,
+        trials: Trials | None = None,
+    ) -> None:
         self._engine = engine
+        self._trials = trials
         self._spec = spec
         self._executor = executor
         self._around = around
@@ -70,6 +79,8 @@ class Launcher:
         return await launcher.launch(make(self._spec, placement), placement, port, self._warm)
 
     async def _launch_here(self, placement: Placement, port: Port) -> Instance:
+        if self._trials is not None:
+            await self._trials.passed(self._engine, self._spec)
         future = self._executor.submit(self._open, placement)
         deadline = self._spec.limits.startup_deadline
         try:
@@ -112,11 +123,6 @@ class Launcher:
                 f"Engine '{self._engine.name}' could not open {self._spec.root / self._spec.entry} for model "
                 f"'{self._spec.name}': {named(error)}",
             ) from error
-
-
-def default_isolation(engine: Engine, spec: ModelSpec) -> Isolation:
-    """Return where instances run whose group does not say it."""
-    return engine.default_isolation(spec) if isinstance(engine, ChoosesIsolation) else engine.isolation[0]
 
 
 def _close_late(future: "Future[Runner]") -> None:

@@ -23,12 +23,13 @@ from trivium.core.instances.scaler import Launch
 from trivium.core.models import version_policy
 from trivium.core.models.broadcasts import have_made
 from trivium.core.models.completion import Facts, SpecCompletion
-from trivium.core.models.launcher import Launcher, default_isolation
+from trivium.core.models.launcher import Launcher
 from trivium.core.models.model_context import ModelContext, Offload, at_once
 from trivium.core.models.preparations import Preparations, PreparedLoad
 from trivium.core.models.registry import Record, Registry
 from trivium.core.models.repository import ModelEntry
 from trivium.core.models.served_model import ServedModel
+from trivium.core.models.trials import Trials
 from trivium.core.observability.tracing import Tracing
 from trivium.core.queueing.call_graph import CallGraph
 from trivium.core.queueing.response_cache import ResponseCache, Section
@@ -42,7 +43,7 @@ from trivium.types.core_config import CoreConfig
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ConfigError, ServeError, anew, frameless, named
 from trivium.types.findings import Severity
-from trivium.types.interfaces import Clock, Engine, FindEngine, Format
+from trivium.types.interfaces import Clock, Engine, FindEngine, Format, default_isolation
 from trivium.types.operations import Scale, VersionStatus
 from trivium.types.schedules import Graph
 from trivium.types.sources import ModelSource
@@ -59,8 +60,8 @@ _LEVELS = {Severity.ERROR: logging.WARNING, Severity.NOTICE: logging.WARNING, Se
 class LoadServices:
     """Holds what opening models takes: `find_engine` looks up, `facts` asks the inspector, `executor` has the
     threads that open, `forget` drops the metrics that a model counted once it is gone, `offload` reads long bodies in
-    threads, `store` keeps what receivers leave unread, `memory` tells what is free, `is_patient` whether requests wait
-    though instances do not open.
+    threads, `trials` know which files may be opened in this process, `store` keeps what receivers leave unread,
+    `memory` tells what is free, `is_patient` whether requests wait though instances do not open.
     """
 
     find_engine: FindEngine
@@ -72,6 +73,7 @@ class LoadServices:
     tracing: Tracing
     forget: Callable[[str], None]
     offload: Offload = at_once
+    trials: Trials | None = None
     store: StreamStore = field(default_factory=StreamStore.in_memory)
     memory: FreeMemory = field(default_factory=FreeMemory)
     is_patient: Callable[[], bool] = lambda: False
@@ -381,7 +383,9 @@ class Lifecycle:
             means = self._means(takes=graph.takes(steps), cache=self._section(spec))
             return self._served(spec, Isolation.INLINE, launch, means)
         engine = self._engine(spec)
-        launcher = Launcher(engine, spec, self._services.executor, self._services.workers)
+        launcher = Launcher(
+            engine, spec, self._services.executor, self._services.workers, self._services.trials
+        )
         section = self._section(spec)
         means = self._means(
             takes=engine.takes, arena=launcher.arena, cache=section, limiter=self._limiter, prepared=prepared

@@ -128,7 +128,6 @@ class TableEngine:
         """Inputs and outputs as the library tells them. Raises as `Engine.facts` says."""
         told = read_parameters(spec, COMMON)
         estimator = self._opened(spec)
-        _try(estimator)
         _check_sizes(spec, estimator)
         notes = unknown_parameters(spec.parameters, self.name, [row.name for row in self.options])
         one = estimator.input(DataType[told.get("datatype", "FP32")])
@@ -149,8 +148,8 @@ class TableEngine:
 
 
 def _try(estimator: Estimator) -> None:
-    """Predict once, on zeros: a file that ends its process does so in the probe, and not where requests are
-    answered; the first of those waits for nothing that the library does once. That zeros raise is no fault of the file.
+    """Predict once, on zeros: the first request waits for nothing that the library does once. That zeros raise is no
+    fault of the file.
     """
     if estimator.features > 0:
         with contextlib.suppress(Exception):

@@ -58,6 +58,7 @@ _RULES = {
     "standing": "the model's folder adapters, and the engine's options",
     "limits.queue_items": "the server's default bound",
     "limits.run_deadline": "--run-timeout of the server",
+    "limits.startup_deadline": "--startup-timeout of the server",
 }
 
 
@@ -183,7 +184,11 @@ def _spec(place: Path, defaults: Defaults) -> ModelSpec:
         engine=ENGINE,
         entry=made.entry,
         groups=(_group(name, defaults),),
-        limits=Limits(queue_items=defaults.queue_items, run_deadline=defaults.run_deadline),
+        limits=Limits(
+            queue_items=defaults.queue_items,
+            run_deadline=defaults.run_deadline,
+            startup_deadline=defaults.startup_deadline,
+        ),
         streams=True,
         parameters=asked,
         functions=adapters.FUNCTIONS if takes_adapters else (),
@@ -225,7 +230,11 @@ def _task_spec(
         entry=made.entry,
         batching=Batching(False, TASK_ROWS, True),
         groups=(_group(name, defaults),),
-        limits=Limits(queue_items=defaults.queue_items, run_deadline=defaults.run_deadline),
+        limits=Limits(
+            queue_items=defaults.queue_items,
+            run_deadline=defaults.run_deadline,
+            startup_deadline=defaults.startup_deadline,
+        ),
         streams=asked.get("enable_streaming", "false").lower() != "false",
         parameters={_TASK: made.task.value, **asked},
         details=made.details,

@@ -9,7 +9,8 @@ import pytest
 from tests.harness.fake_models import PATH, ServerHarness, no_facts, serving, spec
 
 from trivium.core.models.repository import ModelEntry, chosen
-from trivium.core.server import CoreServices, Server
+from trivium.core.server import Server
+from trivium.core.services import CoreServices
 from trivium.translators.engine import engine_finder
 from trivium.types.core_config import CoreConfig
 from trivium.types.errors import Code, ServeError

@@ -20,10 +20,11 @@ from trivium.core.models.inspector import (
     framed,
     request,
 )
+from trivium.machine.memory import FreeMemory
 from trivium.translators.engine import engine_finder
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
-from trivium.types.spec import Handler, Limits, ModelFacts, ModelSpec, TensorSpec
+from trivium.types.spec import Device, Handler, Limits, ModelFacts, ModelSpec, TensorSpec
 
 FACTS = ModelFacts(
     (TensorSpec("x", DataType.FP16, (-1, 2)), TensorSpec("t", DataType.BYTES, (), labels=("a", "b"))),
@@ -130,7 +131,7 @@ def tell(reply={REPLY!r}):
 """
 TELLS = f"""{FRAMES}
 asked = question()
-assert asked["root"] == "/nowhere" and asked["parameters"] == {{"k": "v"}}
+assert asked["spec"]["root"] == "/nowhere" and asked["spec"]["parameters"] == {{"k": "v"}}
 tell()
 """
 
@@ -160,7 +161,7 @@ NUMBERED = f"""{FRAMES}
 place, number = sys.argv[1], 0
 with open(place, "a") as file:
     file.write("x")
-while asked := question():
+while asked := question()["spec"]:
     number += 1
     print("noise of", asked["name"], file=sys.stderr, flush=True)
     if asked["name"] == "dies":
@@ -212,6 +213,57 @@ def test_what_runs_code_of_a_model_answers_for_no_other(tmp_path):
     answers, started = answers_of(["m", "n", "o"], tmp_path / "started", handler=Handler())
     assert answers == [FACTS] * 3
     assert started == 3
+
+
+def tried(script, deadline=60.0, free=None, monkeypatch=None):
+    """What trying a model comes to, by a probe that is this Python script: an error, or None."""
+    if free is not None:
+        monkeypatch.setattr(FreeMemory, "read", lambda self, with_gpus: {(Device.CPU, 0): free})
+    spec = make_spec(limits=Limits(startup_deadline=deadline))
+
+    async def run():
+        inspector = ModelInspector((sys.executable, "-S", "-c", script))
+        try:
+            await inspector.try_model(spec)
+        except ServeError as error:
+            return error
+        finally:
+            await inspector.close()
+
+    return asyncio.run(run())
+
+
+TRIES = f"""{FRAMES}
+asked = question()
+assert asked["tries"] and asked["spec"]["root"] == "/nowhere"
+"""
+
+
+def test_a_trial_that_its_process_survives_says_nothing():
+    assert tried(TRIES + "tell()") is None
+
+
+@pytest.mark.parametrize(
+    ("does", "deadline", "said"),
+    [
+        ("os.write(2, b'bad operator'); os.kill(os.getpid(), 11)", 60.0, "was killed by SIGSEGV"),
+        ("time.sleep(600)", 0.2, "did not end in 0.2 s"),
+        ("sys.exit(3)", 60.0, "ended with status 3"),
+    ],
+)
+def test_what_a_trial_does_not_survive_is_the_file_s_fault(does, deadline, said):
+    error = tried(TRIES + does, deadline)
+    assert error.code is Code.LOAD_FAILED
+    assert error.message.startswith(
+        f"The process that tries /nowhere for model 'm' {said}; the file is damaged, or"
+    )
+    assert ("bad operator" in error.message) == ("SIGSEGV" in said)
+
+
+def test_a_trial_that_takes_more_memory_than_there_is_to_take_is_ended(monkeypatch):
+    grows = "held = []\nwhile True: held.append(bytearray(1 << 20))"
+    error = tried(TRIES + grows, free=2**26, monkeypatch=monkeypatch)
+    assert "took more than 51 MiB of memory, and was ended" in error.message
 
 
 class FolderCode(Engine):

@@ -13,7 +13,8 @@ import pytest
 from tests.harness.fake_models import PATH, FakeEngine, FakeFormat, ServerHarness, no_facts, spec
 from tests.harness.virtual_models import X
 
-from trivium.core.server import CoreServices, Server
+from trivium.core.server import Server
+from trivium.core.services import CoreServices
 from trivium.translators.engine import engine_finder
 from trivium.types.core_config import CoreConfig
 from trivium.types.errors import Code, ServeError

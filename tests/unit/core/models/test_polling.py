@@ -15,7 +15,8 @@ from tests.harness.properties import examples
 from tests.harness.virtual_models import X, make_infer
 
 from trivium.core.models.polling import fingerprint
-from trivium.core.server import CoreServices, Server
+from trivium.core.server import Server
+from trivium.core.services import CoreServices
 from trivium.translators.engine import engine_finder
 from trivium.types.core_config import CoreConfig, ModelControlMode
 from trivium.types.errors import Code, ServeError

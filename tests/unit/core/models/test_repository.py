@@ -13,7 +13,8 @@ from tests.harness.fake_models import no_facts
 from tests.harness.virtual_models import make_spec
 
 from trivium.core.models.repository import Repository
-from trivium.core.server import CoreServices, Server
+from trivium.core.server import Server
+from trivium.core.services import CoreServices
 from trivium.types.core_config import CoreConfig
 from trivium.types.errors import Code, ServeError
 from trivium.types.findings import Finding, Severity

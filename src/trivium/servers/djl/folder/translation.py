@@ -252,7 +252,8 @@ class Translation:
         made = replace(made, run_deadline=deadline)
         engine = self._choice.engine.value
         if not (self._is_python or engine.generates or engine.answers_bodies):
-            return made
+            self._rule("--startup-timeout of the server", "limits.startup_deadline")
+            return replace(made, startup_deadline=self._defaults.startup_deadline)
         start = settings.number(["option.model_loading_timeout"], 240)
         return replace(made, startup_deadline=float(self._from("limits.startup_deadline", start)))
 

@@ -19,7 +19,9 @@ def limits(text: ConfigText, defaults: Defaults) -> Limits:
     """Return the limits of a checked configuration."""
     own = _seconds(text)
     return Limits(
-        queue_items=defaults.queue_items, run_deadline=defaults.run_deadline if own is None else own or None
+        queue_items=defaults.queue_items,
+        run_deadline=defaults.run_deadline if own is None else own or None,
+        startup_deadline=defaults.startup_deadline,
     )
 
 
@@ -27,7 +29,11 @@ def origins(text: ConfigText) -> dict[str, Origin]:
     """Return where each limit comes from."""
     key = key_of(text, RUN_TIMEOUT)
     run = Origin(_RUN_RULE, "") if _seconds(text) is None else Origin(text.file, key, text.line(key))
-    return {"limits.queue_items": Origin(_QUEUE_RULE, ""), "limits.run_deadline": run}
+    return {
+        "limits.queue_items": Origin(_QUEUE_RULE, ""),
+        "limits.run_deadline": run,
+        "limits.startup_deadline": Origin("--startup-timeout of the server", ""),
+    }
 
 
 def check(text: ConfigText) -> list[Finding]:
