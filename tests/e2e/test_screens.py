@@ -20,8 +20,9 @@ def test_a_screen_is_the_one_that_is_kept(name: str, width: str, folder: Path) -
     assert apart(made(name, width, folder)) == apart(kept), "python -m tests.harness.screens"
 
 
-def apart(text: str) -> tuple[list[str], list[str]]:
-    """What a worker wrote, and all else: which of the two comes first, its pipe or the server's word, is chance."""
+def apart(text: str) -> tuple[list[str], list[str], list[str]]:
+    """What a worker wrote, which models became ready, and all else: which of these comes first is chance."""
     lines = text.splitlines()
     workers = [line for line in lines if line.startswith("WARNING trivium.worker.")]
-    return workers, [line for line in lines if line not in workers]
+    ready = sorted(line for line in lines if ": ready (" in line)
+    return workers, ready, [line for line in lines if line not in (*workers, *ready)]
