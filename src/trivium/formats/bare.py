@@ -32,12 +32,14 @@ ENGINES: Mapping[str, str] = {
     ".torchscript": "torch",
     **dict.fromkeys((*FORMATS[SKOPS], *PICKLES), "sklearn"),
     **dict.fromkeys((".ubj", ".xgb"), "xgboost"),
+    ".pdmodel": "paddle",
 }
 """Suffix -> engine. Others' `.pth` and `.bin` are weights without a graph, which nothing can run."""
 
 _STARTS = {b"tree\n": "lightgbm", b"tree\r\n": "lightgbm"}
-_LEARNER = b"learner"
-BY_CONTENT = (".bst", ".json", ".txt")
+_PARTS = {b"learner": "xgboost", b'"magic":"pir"': "paddle", b"<net ": "openvino"}
+"""What is in the first bytes of a file of JSON or XML -> engine."""
+BY_CONTENT = (".bst", ".json", ".txt", ".xml")
 """Suffixes that more than one library gives its files: their first bytes tell which it was."""
 _HEAD = 256
 
@@ -61,7 +63,7 @@ class BareFormat:
     """One file, one model."""
 
     name = "bare"
-    expects = f"a file that ends in {', '.join(ENGINES)}, or one of XGBoost or LightGBM"
+    expects = f"a file that ends in {', '.join(ENGINES)}, or one of XGBoost, LightGBM, OpenVINO or Paddle"
 
     def claims(self, path: Path) -> bool:
         """An existing file whose name ends in one of the suffixes, or whose first bytes tell."""
@@ -115,8 +117,8 @@ def _engine_of(path: Path) -> str:
         return ENGINES.get(suffix, "")
     with open_file(path) as file:
         head = file.read(_HEAD)
-    if head.startswith(b"{") and _LEARNER in head:
-        return "xgboost"
+    if head.startswith((b"{", b"<")):
+        return next((engine for part, engine in _PARTS.items() if part in head), "")
     return next((engine for start, engine in _STARTS.items() if head.startswith(start)), "")
 
 

@@ -25,7 +25,7 @@ THREADS = Setting("threads", Whole(1, 9999), "1", help="Threads of one instance.
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Graph:
+class OpenedGraph:
     """A model that a library has opened, with its tensors in whole dims: -1 where a size is open.
 
     `run` takes an array for each input, by name, and returns one for each of `outputs`, in their order; BYTES are
@@ -41,14 +41,14 @@ class Graph:
     notes: tuple[str, ...] = ()
 
 
-OpenGraph = Callable[[ModelSpec, int, Placement | None], Graph]
+OpenGraph = Callable[[ModelSpec, int, Placement | None], OpenedGraph]
 """Opens a model's file or folder with so many threads; without a placement for its facts alone. Raises ServeError."""
 
 
 class GraphModel:
     """One graph, with the outputs that its spec names."""
 
-    def __init__(self, library: str, graph: Graph, spec: ModelSpec) -> None:
+    def __init__(self, library: str, graph: OpenedGraph, spec: ModelSpec) -> None:
         self._library = library
         self._graph = graph
         self._model = spec.name
@@ -137,7 +137,7 @@ class GraphEngine:
                 )
         return BatchedRunner(spec, GraphModel(self._library, graph, spec))
 
-    def _opened(self, spec: ModelSpec, placement: Placement | None) -> Graph:
+    def _opened(self, spec: ModelSpec, placement: Placement | None) -> OpenedGraph:
         path = spec.root / spec.entry
         if not path.exists():
             raise ServeError(Code.LOAD_FAILED, f"Model '{spec.name}': there is no file {path}.")

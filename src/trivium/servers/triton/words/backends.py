@@ -64,7 +64,7 @@ BACKENDS = (
         completes=True,
         tells_shapes=True,
     ),
-    Backend("openvino", "", "model.xml"),
+    Backend("openvino", "", "model.xml", engine="openvino", completes=True),
     Backend("pytorch", "pytorch_libtorch", "model.pt", engine="torch", tells_shapes=True, leaves_open=True),
     Backend("pytorch", "torch_aoti", "model.pt2", engine="torch", tells_shapes=True),
     Backend("python", "", "model.py", engine="python-triton", needs_tensors=False),
@@ -79,7 +79,6 @@ _WEIGHTS = "Serve the folder of its weights, as Hugging Face has them, itself: `
 WAYS_OUT: Mapping[str, str] = {
     "tensorrt": _TO_ONNX.format(": a plan runs on the GPU alone that it was made for"),
     "tensorflow": _TO_ONNX.format(", by tf2onnx for example"),
-    "openvino": _TO_ONNX.format(""),
     "dali": 'Write its steps as a model with backend: "python".',
     "vllm": _WEIGHTS,
     "tensorrtllm": _WEIGHTS,

@@ -1,0 +1,87 @@
+"""The parameters that a backend of Triton takes, as our engine calls them: a row per backend, one reader for all.
+
+What a parameter may be, the engine says. Source: each backend's own documentation of its parameters.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from trivium.servers.triton.repository.environments import key_of
+from trivium.servers.triton.words.backends import Backend
+from trivium.servers.triton.words.config_text import ConfigText
+from trivium.types.findings import Finding
+from trivium.types.spec import Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Needless:
+    """A parameter that changes nothing here. `why` is reported, unless its value is one of those that say what is so
+    anyway.
+    """
+
+    why: str
+    words: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class BackendWords:
+    """A backend's parameters -> the engine's. A value that is one of `unset`, in lower case, leaves it to the engine."""
+
+    ours: Mapping[str, str]
+    needless: Mapping[str, Needless] = field(default_factory=dict)
+    unset: frozenset[str] = frozenset({"", "0"})
+
+
+_SHAPES = Needless(
+    "rows are joined as dynamic_batching says, and a model takes every shape that its file allows"
+)
+WORDS: Mapping[str, BackendWords] = {
+    "openvino": BackendWords(
+        {
+            "INFERENCE_NUM_THREADS": "threads",
+            "CPU_THREADS_NUM": "threads",
+            "NUM_STREAMS": "streams",
+            "CPU_THROUGHPUT_STREAMS": "streams",
+            "PERFORMANCE_HINT": "performance_hint",
+            "TARGET_DEVICE": "target_device",
+        },
+        {
+            **dict.fromkeys(("SKIP_OV_DYNAMIC_BATCHSIZE", "ENABLE_BATCH_PADDING"), _SHAPES),
+            **dict.fromkeys(("RESHAPE_IO_LAYOUTS", "RESHAPE_IO_LAYERS"), _SHAPES),
+            "PERFORMANCE_HINT_NUM_REQUESTS": Needless("an instance runs one batch at a time"),
+        },
+        frozenset({"", "0", "auto", "numa", "cpu_throughput_auto", "cpu_throughput_numa"}),
+    ),
+}
+"""Backend -> its words; the parameters of all others are the engine's own, or read by a module of their own."""
+
+
+def check(text: ConfigText, backend: Backend) -> Iterator[Finding]:
+    """Report the parameters that change nothing."""
+    words = WORDS.get(backend.name)
+    for name, row in words.needless.items() if words else ():
+        if name in text.config.parameters:
+            value = text.config.parameters[name].string_value.strip().lower()
+            if value not in row.words:
+                yield text.notice(key_of(text, name), f"{name} changes nothing here: {row.why}")
+
+
+def translated(backend: Backend, parameters: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the parameters of a checked model as its engine takes them."""
+    words = WORDS.get(backend.name)
+    if words is None:
+        return parameters
+    return {
+        words.ours.get(name, name): value.strip()
+        for name, value in parameters.items()
+        if name not in words.needless and not (name in words.ours and value.strip().lower() in words.unset)
+    }
+
+
+def origins(text: ConfigText, backend: Backend) -> dict[str, Origin]:
+    """Return where what the engine takes was found."""
+    words = WORDS.get(backend.name)
+    if words is None:
+        return {}
+    keys = {words.ours[name]: key_of(text, name) for name in text.config.parameters if name in words.ours}
+    return {f"parameters[{ours}]": Origin(text.file, name, text.line(name)) for ours, name in keys.items()}
