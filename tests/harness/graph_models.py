@@ -2,8 +2,10 @@
 the probabilities of ten digits out.
 """
 
+import os
 import subprocess
 import sys
+import warnings
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -35,7 +37,9 @@ def weights() -> dict[str, Any]:
     """Return those of two layers, w0 FP32[64, 32], b0, w1 FP32[32, 10] and b1, trained from one seed."""
     networks = pytest.importorskip("sklearn.neural_network")
     rows, wanted = digits()
-    trained = networks.MLPClassifier((32,), random_state=0, max_iter=40).fit(rows, wanted)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that more rounds would make it better
+        trained = networks.MLPClassifier((32,), random_state=0, max_iter=40).fit(rows, wanted)
     found: dict[str, Any] = {}
     for at, (weight, bias) in enumerate(zip(trained.coefs_, trained.intercepts_, strict=True)):
         found |= {f"w{at}": weight.astype(np.float32), f"b{at}": bias.astype(np.float32)}
@@ -87,8 +91,6 @@ def write_paddle(stem: Path, is_old: bool = False) -> Path:
     held = stem.with_suffix(".npz")
     np.savez(held, **weights())
     flags = {"FLAGS_enable_pir_api": "0" if is_old else "1", "GLOG_minloglevel": "3"}
-    import os
-
     done = subprocess.run(
         [sys.executable, "-c", _PADDLE, str(held), str(stem)],
         env=os.environ | flags,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trivium.codecs.batched_runner import BatchedRunner, Called
+from trivium.files import oddity
 from trivium.settings.kinds import Whole
 from trivium.settings.parameters import read_parameters, unknown_parameters
 from trivium.settings.setting import Setting
@@ -141,6 +142,9 @@ class GraphEngine:
         path = spec.root / spec.entry
         if not path.exists():
             raise ServeError(Code.LOAD_FAILED, f"Model '{spec.name}': there is no file {path}.")
+        if odd := oddity(path):
+            words = f"Model '{spec.name}': {path} is {odd}; expected a file or a folder. Put the model there."
+            raise ServeError(Code.LOAD_FAILED, words)
         told = read_parameters(spec, [THREADS])
         return self._opens(spec, told.get("threads", 1), placement)
 
