@@ -32,6 +32,7 @@ ENGINES: Mapping[str, str] = {
     ".torchscript": "torch",
     **dict.fromkeys((*FORMATS[SKOPS], *PICKLES), "sklearn"),
     **dict.fromkeys((".ubj", ".xgb"), "xgboost"),
+    **dict.fromkeys((".pb", ".graphdef", ".keras", ".h5", ".hdf5"), "tensorflow"),
 }
 """Suffix -> engine. Others' `.pth` and `.bin` are weights without a graph, which nothing can run."""
 

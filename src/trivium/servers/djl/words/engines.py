@@ -142,7 +142,17 @@ ENGINES = (
         (".gguf",),
         way_out="Write option.rolling_batch=auto in place of engine.",
     ),
-    DjlEngine("TensorFlow", files=("saved_model.pb",)),
+    DjlEngine(
+        "TensorFlow",
+        (),
+        "tensorflow",
+        files=("saved_model.pb",),
+        keys=keys.TENSORFLOW,
+        options=(
+            EngineOption("option.Tags", "tags"),
+            EngineOption("option.SignatureDefKey", "signature"),
+        ),
+    ),
     DjlEngine("PaddlePaddle", files=("__model__", "inference.pdmodel")),
     MXNET,
     DjlEngine(

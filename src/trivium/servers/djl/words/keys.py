@@ -100,3 +100,12 @@ XGBOOST = {**NATIVE, **used("option.Mode", "option.TreeLimit")}
 
 LIGHTGBM = {**NATIVE, **used("option.inference_type")}
 """Keys of LightGBM's files."""
+
+TENSORFLOW = {
+    **NATIVE,
+    **used("option.Tags", "option.SignatureDefKey"),
+    **reported(
+        "each instance has a session and threads of its own", "option.ConfigProto", "option.RunOptions"
+    ),
+}
+"""Keys of TensorFlow's SavedModels."""

@@ -18,6 +18,7 @@ from trivium.servers.triton.repository import (
     metrics,
     open_tensors,
     python_backend,
+    saved_models,
     sequences,
     translation,
 )
@@ -114,6 +115,7 @@ def _read_model(folder: TritonModelFolder, defaults: Defaults) -> list[ModelSpec
             findings += limits.check(text)
             findings += metrics.check(text)
             findings += forests.check(text, backend)
+            findings += saved_models.check(text, backend)
             findings += contents.check_files(text, folder, backend)
             findings += contents.check_completeness(text, backend, defaults.completes)
             findings += python_backend.check(text, folder, backend, defaults)
@@ -163,7 +165,9 @@ def _specs(
         warmups=translation.warmups(text, folder.path),
         version_policy=contents.version_policy(text),
         metrics=metrics.metrics(text),
-        parameters=forests.translated(text, backend, translation.parameters(text)),
+        parameters=saved_models.translated(
+            backend, forests.translated(text, backend, translation.parameters(text))
+        ),
         foreign=Foreign(DIALECT, document),
         reports=text.findings,
         batch_shapes=translation.batch_shapes(text) if backend.tells_shapes else BatchShapes(),
@@ -180,6 +184,7 @@ def _specs(
                 **translation.origins(text, {**rules, **places, "root": str(folder.path / version)}),
                 **limits.origins(text),
                 **forests.origins(text, backend),
+                **saved_models.origins(text, backend),
                 **handler_origins,
             },
         )
