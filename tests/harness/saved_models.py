@@ -41,7 +41,7 @@ def weights() -> tuple[list[Any], list[Any]]:
     from sklearn.neural_network import MLPClassifier
 
     rows, wanted = digits()
-    made = MLPClassifier((32,), random_state=38, max_iter=60).fit(rows / 16, wanted)
+    made = MLPClassifier((32,), random_state=38, max_iter=400).fit(rows / 16, wanted)
     return [one.astype(np.float32) for one in made.coefs_], [
         one.astype(np.float32) for one in made.intercepts_
     ]

@@ -21,6 +21,7 @@ FILES = {
     "PyTorch": {"m_pt": ""},
     "OnnxRuntime": {"m_onnx": ""},
     "XGBoost": {"m_json": ""},
+    "TensorFlow": {"saved_model.pb": ""},
     "LightGBM": {"m_txt": ""},
 }
 SERVED = [engine for engine in ENGINES if engine.engine]

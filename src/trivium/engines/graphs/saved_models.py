@@ -73,7 +73,11 @@ _DATATYPES: Mapping[int, DataType] = {
 _IDLE = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "Const", "NoOp", "Assert"})
 """Operations whose results nobody asks for, though nothing else takes them."""
 
-_NOISE = (b"WARNING: All log messages before absl", b"I0000 ", b"W0000 ", b"E0000 ")
+_NOISE = (
+    b"WARNING: All log messages before absl",
+    *(b"I0000 ", b"W0000 ", b"E0000 "),
+    b"To enable the following instructions",
+)
 """How lines begin that TensorFlow prints while it is imported, whatever its variables say."""
 
 _ENVIRONMENT = {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_OVERRIDE_GLOBAL_THREADPOOL": "1"}

@@ -311,10 +311,10 @@ def test_where_requests_are_stacked_the_first_dimension_is_the_servers(tmp_path)
 @pytest.mark.parametrize(
     ("settings", "files", "words"),
     [
-        (["engine=TensorFlow"], {}, "Export the model"),
+        (["engine=MXNet"], {}, "Export the model"),
         (["engine=Pyton"], {}, "Did you mean Python?"),
         (["engine=zzz"], {}, "Write one of them"),
-        (["topK=1"], {"saved_model.pb": ""}, "TensorFlow"),
+        (["topK=1"], {"inference.pdmodel": ""}, "PaddlePaddle"),
         (["topK=1"], {}, "no model file by which to choose"),
         (["engine=Python"], {}, "no Python file to run"),
         (["option.model_id=gpt2"], {}, "an id of the Hugging Face hub"),
