@@ -1,5 +1,6 @@
 """What every engine of the composition root owes: a light descriptor, facts, runs, an outcome per item."""
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -7,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from onnx import TensorProto
-from tests.harness import onnx_models, torch_models
+from tests.harness import onnx_models, saved_models, torch_models
 from tests.harness.virtual_models import make_spec
 
 from trivium.catalogue import CATALOGUE
@@ -39,7 +40,14 @@ def torchscript(folder):
     return torch_models.batched(torch_models.traced(folder, torch.nn.Identity(), torch.ones(1, 2)))
 
 
-MODELS = {"identity": identity, "onnx": onnx, "torch": torchscript}
+def tensorflow(folder):
+    if saved_models.ALONE not in os.environ:
+        pytest.skip("in a process of its own: see test_saved_models")
+    saved_models.save_identity(folder / "m")
+    return saved_models.spec_of(folder / "m", ROWS)
+
+
+MODELS = {"identity": identity, "onnx": onnx, "tensorflow": tensorflow, "torch": torchscript}
 """A model per engine that gives back its FP32[rows, 2] input: a new engine needs a row here."""
 
 opening = {name: engine for name, engine in CATALOGUE.engines.items() if isinstance(engine, OpensRunner)}

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,11 @@ from tests.harness.saved_models import (
     save_digits,
     save_graph,
     save_hostile_start,
+    save_keras,
+    save_old,
     save_other,
+    save_shapes,
+    save_unfrozen,
     save_words,
     spec_of,
 )
@@ -110,6 +115,57 @@ def test_the_only_signature_serves_unasked(ask: Ask, tmp_path: Path) -> None:
     assert "Set signature to one of darken, predict." in ask(refusal, tmp_path / "n")[1]
 
 
+def test_a_model_of_tensorflow_1_has_its_variables_and_tables(ask: Ask, tmp_path: Path) -> None:
+    ask(save_old, tmp_path / "m")
+    spec = ask(spec_of, tmp_path / "m")
+    (outcome,) = ask(answers, spec, {"x": np.array([[1, 1], [2, 2]], np.float32)})
+    assert outcome["y"].ravel().tolist() == [5, 10]
+    assert outcome["words"].tolist() == [b"five", b"other"]
+    assert "Write the tags of one: old." in ask(refusal, tmp_path / "m", tags="serve")[1]
+
+
+def test_operations_that_a_file_names_give_a_graph_its_variables(ask: Ask, tmp_path: Path) -> None:
+    """Triton's TF_INIT_OPS_FILE: in the version's folder, else in the model's; outputs as the configuration says."""
+    path = tmp_path / "m" / "1" / "model.graphdef"
+    ask(save_unfrozen, path)
+    assert "no init_ops_file 'a.json'" in ask(refusal, path, init_ops_file="a.json")[1]
+    for folder, name, text, words in (
+        (path.parent, "a.json", "{}", "does not name operations of the graph"),
+        (path.parent, "b.json", '{"init_ops": ["none"]}', "does not name operations of the graph"),
+    ):
+        (folder / name).write_text(text)
+        assert words in ask(refusal, path, init_ops_file=name)[1]
+    assert "no init_ops_file '../a.json'" in ask(refusal, path, init_ops_file="../a.json")[1]
+    (path.parents[1] / "c.json").write_text('{"init_ops": ["init"]}')
+    spec = ask(spec_of, path, init_ops_file="c.json")
+    assert [one.name for one in (*spec.inputs, *spec.outputs)] == ["x", "y"]
+    middle = replace(spec, outputs=(replace(spec.outputs[0], name="middle"), *spec.outputs))
+    (outcome,) = ask(answers, middle, {"x": np.ones(2, np.float32)})
+    assert (outcome["middle"].tolist(), outcome["y"].tolist()) == ([4, 4], [5, 5])
+
+
+def test_bits_of_bf16_and_dims_that_only_a_run_tells(ask: Ask, tmp_path: Path) -> None:
+    ask(save_shapes, tmp_path / "m")
+    spec = ask(spec_of, tmp_path / "m")
+    assert [(one.datatype, one.dims) for one in spec.outputs] == [(DataType.BF16, ()), (DataType.BF16, (-1,))]
+    (outcome,) = ask(answers, spec, {"x": np.array([0x3F80, 0x4000], np.uint16)})
+    assert outcome["twice"].tolist() == [0x4000, 0x4080]
+    assert outcome["wide"].tolist() == [[0x3F80], [0x4000]]
+    ask(save_shapes, tmp_path / "n", None)
+    assert "how many dimensions the input 'x' has" in ask(refusal, tmp_path / "n")[1]
+
+
+def test_what_keras_exports_is_served(ask: Ask, tmp_path: Path) -> None:
+    ask(save_keras, tmp_path / "m")
+    spec = ask(spec_of, tmp_path / "m")
+    (one,) = spec.inputs
+    rows = np.ones((2, 3), np.float32)
+    (outcome,) = ask(answers, spec, {one.name: rows})
+    own = ask(own_answers, tmp_path / "m", **{one.name: rows})
+    for name, array in own.items():
+        np.testing.assert_allclose(outcome[name], array, atol=1e-5)
+
+
 def test_what_a_run_does_not_take_is_the_client_s_fault(ask: Ask, models: Path) -> None:
     spec = ask(spec_of, models / "digits")
     ((code, message),) = ask(answers, spec, {"pixels": digits()[0][:2, :5]})
@@ -174,6 +230,15 @@ def test_an_unknown_operation_is_named_with_the_way_out(ask: Ask, models: Path, 
 def test_files_of_keras_are_refused_with_the_way_out(ask: Ask, tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"PK")
     assert "model.export('folder')" in ask(refusal, tmp_path / name)[1]
+
+
+def test_it_keeps_what_every_engine_keeps() -> None:
+    file = Path(__file__).with_name("test_engines.py")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(file), "-k", "tensorflow"]
+    given = {**os.environ, saved_models.ALONE: "1"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=given)
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert "skipped" not in done.stdout
 
 
 SCRIPT = """

@@ -78,7 +78,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, np.n
             (repository / name / "config.pbtxt").write_text(config)
     shutil.copytree(root / "bare", root / "djl")
     (root / "djl" / "serving.properties").write_text(
-        "engine=tensorflow\noption.Tags=serve\noption.SignatureDefKey=serving_default\nbatch_size=8\n"
+        "engine=tensorflow\noption.Tags=serve\noption.SignatureDefKey=serving_default\n"
     )
     shutil.copytree(root / "bare", root / "djl_inner" / "djl_inner")
     (root / "djl_inner" / "serving.properties").write_text("engine=TensorFlow\n")
@@ -123,7 +123,11 @@ def check(found: np.ndarray, own: dict[str, np.ndarray]) -> None:
 @pytest.mark.parametrize("route", ["json", "binary", "grpc"])
 @pytest.mark.parametrize("model", MODELS)
 def test_every_folder_names_the_digit(server: ServerProcess, made, model: str, route: str) -> None:
-    found = infer(server, model, "pixels", digits()[0][:ROWS], route)
+    step = 4 if model == "triton_untold" else ROWS  # what Triton fills in for max_batch_size
+    parts = [
+        infer(server, model, "pixels", digits()[0][at : at + step], route) for at in range(0, ROWS, step)
+    ]
+    found = {name: np.concatenate([one[name] for one in parts]) for name in parts[0]}
     check(found["scores"], made[1])
     if "digit" in found:
         assert found["digit"].ravel().tolist() == digits()[1][:ROWS].tolist()

@@ -27,6 +27,8 @@ from trivium.types.spec import Batching, Isolation, ModelSpec
 HERE = Placement("m_0", Isolation.THREAD)
 ROWS = Batching(batch_axis=True, max_rows=64, merge=True)
 WORDS = ("ant", "bee", "cat")
+ALONE = "TRIVIUM_TEST_TENSORFLOW"
+"""Set where a test's process has TensorFlow, and no other library that it does not bear."""
 
 
 @contextmanager
@@ -76,6 +78,19 @@ def save_digits(folder: Path, **options: Any) -> None:
     names = options.get("signatures", {"serving_default": "ask", "darken": "darken"})
     signatures = {name: getattr(model, of) for name, of in names.items()}
     tf.saved_model.save(model, str(folder), signatures=signatures)
+
+
+def save_identity(folder: Path) -> None:
+    """Write a model that gives back its two columns."""
+    tf = library()
+
+    class Identity(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([None, 2], tf.float32, name="x")])
+        def ask(self, x: Any) -> dict[str, Any]:
+            return {"y": tf.identity(x)}
+
+    model = Identity()
+    tf.saved_model.save(model, str(folder), signatures={"serving_default": model.ask})
 
 
 def save_graph(file: Path) -> None:
@@ -151,6 +166,66 @@ def save_hostile_start(folder: Path, place: str) -> None:
             session, ["serve"], {"serving_default": signature}, main_op=start
         )
         builder.save()
+
+
+def save_old(folder: Path) -> None:
+    """Write a model as TensorFlow 1 did: a variable, a table that an operation fills, tags and a signature of its own."""
+    tf = library()
+    v1 = tf.compat.v1
+    with tf.Graph().as_default(), v1.Session() as session:
+        x = v1.placeholder(tf.float32, [None, 2], name="x")
+        weight = v1.get_variable("w", initializer=[[2.0], [3.0]], use_resource=False)
+        rows = tf.lookup.KeyValueTensorInitializer(tf.constant([5], tf.int64), tf.constant(["five"]))
+        table = tf.lookup.StaticHashTable(rows, "other")
+        y = tf.matmul(x, weight)
+        words = table.lookup(tf.cast(tf.reshape(y, [-1]), tf.int64))
+        session.run(v1.global_variables_initializer())
+        told = {"x": x}, {"y": y, "words": words}
+        infos = [{name: v1.saved_model.build_tensor_info(one) for name, one in side.items()} for side in told]
+        signature = v1.saved_model.build_signature_def(*infos)
+        builder = v1.saved_model.Builder(str(folder))
+        builder.add_meta_graph_and_variables(
+            session, ["old"], {"default": signature}, main_op=v1.tables_initializer()
+        )
+        builder.save()
+
+
+def save_unfrozen(file: Path) -> None:
+    """Write a graph whose variable an operation called `init` gives its value, and whose middle has a name."""
+    tf = library()
+    v1 = tf.compat.v1
+    with tf.Graph().as_default() as graph:
+        x = v1.placeholder(tf.float32, [None], name="x")
+        v1.placeholder_with_default(False, [], name="training")
+        weight = v1.get_variable("w", initializer=4.0, use_resource=True)
+        tf.add(tf.multiply(x, weight, name="middle"), 1, name="y")
+        tf.group(v1.global_variables_initializer(), name="init")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(graph.as_graph_def().SerializeToString())
+
+
+def save_shapes(folder: Path, rank: int | None = 1) -> None:
+    """Write a model of bfloat16 and of an output whose number of dimensions nothing tells."""
+    tf = library()
+
+    class Shapes(tf.Module):
+        @tf.function(
+            input_signature=[tf.TensorSpec(None if rank is None else [None] * rank, tf.bfloat16, name="x")]
+        )
+        def ask(self, x: Any) -> dict[str, Any]:
+            wide = tf.compat.v1.placeholder_with_default(tf.expand_dims(x, -1), None)
+            return {"twice": x * 2, "wide": wide}
+
+    model = Shapes()
+    tf.saved_model.save(model, str(folder), signatures={"serving_default": model.ask})
+
+
+def save_keras(folder: Path) -> None:
+    """Write what Keras' own `export` does."""
+    import keras
+
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2, name="scores")])
+    model.export(str(folder), verbose=False)
 
 
 def own_answers(folder: Path, signature: str = "serving_default", **inputs: Any) -> dict[str, Any]:

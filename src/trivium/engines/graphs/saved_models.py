@@ -361,7 +361,7 @@ def _listed(found: Mapping[str, str]) -> str:
 
 
 def _initialise(spec: ModelSpec, session: Any, told: Mapping[str, Any]) -> None:
-    """Run the operations that a file beside the model names: in the version's folder, else in the model's."""
+    """Run the operations that a file of the model names: in the version's folder, else in the model's."""
     name = told.get(INIT_OPS.name, "")
     if not name:
         return
