@@ -142,6 +142,8 @@ def test_operations_that_a_file_names_give_a_graph_its_variables(ask: Ask, tmp_p
     middle = replace(spec, outputs=(replace(spec.outputs[0], name="middle"), *spec.outputs))
     (outcome,) = ask(answers, middle, {"x": np.ones(2, np.float32)})
     assert (outcome["middle"].tolist(), outcome["y"].tolist()) == ([4, 4], [5, 5])
+    fed = replace(spec, inputs=(replace(spec.inputs[0], name="middle"),), outputs=spec.outputs)
+    assert ask(answers, fed, {"middle": np.ones(2, np.float32)})[0]["y"].tolist() == [2, 2]
 
 
 def test_bits_of_bf16_and_dims_that_only_a_run_tells(ask: Ask, tmp_path: Path) -> None:

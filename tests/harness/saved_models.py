@@ -169,7 +169,7 @@ def save_hostile_start(folder: Path, place: str) -> None:
 
 
 def save_old(folder: Path) -> None:
-    """Write a model as TensorFlow 1 did: a variable, a table that an operation fills, tags and a signature of its own."""
+    """Write a model as TensorFlow 1 did: a variable, a table that an operation fills, its own tags and signature."""
     tf = library()
     v1 = tf.compat.v1
     with tf.Graph().as_default(), v1.Session() as session:
@@ -197,6 +197,7 @@ def save_unfrozen(file: Path) -> None:
     with tf.Graph().as_default() as graph:
         x = v1.placeholder(tf.float32, [None], name="x")
         v1.placeholder_with_default(False, [], name="training")
+        v1.placeholder(tf.float32, [], name="unused")
         weight = v1.get_variable("w", initializer=4.0, use_resource=True)
         tf.add(tf.multiply(x, weight, name="middle"), 1, name="y")
         tf.group(v1.global_variables_initializer(), name="init")

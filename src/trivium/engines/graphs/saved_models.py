@@ -8,7 +8,7 @@ lock while it runs.
 import json
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -70,7 +70,8 @@ _DATATYPES: Mapping[int, DataType] = {
 }
 """TensorFlow's numbers of datatypes."""
 
-_IDLE = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "Const", "NoOp", "Assert"})
+_PLACEHOLDERS = ("Placeholder", "PlaceholderV2")
+_IDLE = frozenset({*_PLACEHOLDERS, "PlaceholderWithDefault", "Const", "NoOp", "Assert"})
 """Operations whose results nobody asks for, though nothing else takes them."""
 
 _NOISE = (
@@ -135,14 +136,16 @@ def _open(spec: ModelSpec, threads: int, placement: Placement | None) -> Graph:
 
 @cache
 def _imported() -> Any:
-    for name, value in _ENVIRONMENT.items():
-        os.environ.setdefault(name, value)
+    given = {name: value for name, value in _ENVIRONMENT.items() if name not in os.environ}
+    os.environ.update(given)
     with without_lines(_NOISE):
         import tensorflow
 
         tensorflow.get_logger().setLevel("ERROR")
         with tensorflow.Graph().as_default(), tensorflow.compat.v1.Session() as session:
             session.run(tensorflow.constant(1))
+    for name in given:  # both are read once, and concern nobody else's processes
+        os.environ.pop(name, None)
     return tensorflow
 
 
@@ -292,15 +295,10 @@ def _frozen(
     with graph.as_default():
         library.graph_util.import_graph_def(definition, name="")
     operations = graph.get_operations()
-    own = [
-        tensor
-        for one in operations
-        if one.type not in _IDLE and not any(tensor.consumers() for tensor in one.outputs)
-        for tensor in one.outputs
-    ]
+    own = _results(operations)
     outputs = {_short(one.name): one for one in own} | _named(graph, spec.outputs)
-    placeholders = [one for one in operations if one.type in ("Placeholder", "PlaceholderV2")]
-    inputs = {one.name: one.outputs[0] for one in placeholders} | _named(graph, spec.inputs)
+    named = _named(graph, spec.inputs)
+    inputs = _needed(outputs.values(), {one.op.name for one in named.values()}) | named
     if not outputs:
         raise _refused(spec, "its graph has no outputs", _GRAPH_HINT)
     session = session_of(graph)
@@ -309,6 +307,36 @@ def _frozen(
         tuple(_of_graph(spec, name, one) for name, one in side.items()) for side in (inputs, outputs)
     )
     return _Loaded(session, fed, fetched)
+
+
+def _results(operations: Sequence[Any]) -> Sequence[Any]:
+    """Return the tensors that nothing takes: those that come from an input, where there are such."""
+    ends = [
+        one
+        for one in operations
+        if one.type not in _IDLE and not any(tensor.consumers() for tensor in one.outputs)
+    ]
+    fed: set[str] = set()
+    for one in operations:
+        if one.type in _PLACEHOLDERS or any(tensor.op.name in fed for tensor in one.inputs):
+            fed.add(one.name)
+    chosen = [one for one in ends if one.name in fed] or ends
+    return [tensor for one in chosen for tensor in one.outputs]
+
+
+def _needed(outputs: Iterable[Any], given: Collection[str]) -> dict[str, Any]:
+    """Return the placeholders that outputs come from, where the operations that are `given` come from nothing."""
+    found: dict[str, Any] = {}
+    seen, waiting = set(given), [one.op for one in outputs]
+    while waiting:
+        one = waiting.pop()
+        if one.name in seen:
+            continue
+        seen.add(one.name)
+        if one.type in _PLACEHOLDERS:
+            found[one.name] = one.outputs[0]
+        waiting += [*(tensor.op for tensor in one.inputs), *one.control_inputs]
+    return dict(sorted(found.items()))
 
 
 def _named(graph: Any, tensors: Sequence[TensorSpec]) -> dict[str, Any]:
