@@ -99,6 +99,7 @@ _ENGINES: dict[str, Callable[[], Engine]] = {
     "lightgbm": lazily("trivium.engines.tabular.lightgbm_files:ENGINE"),
     "openvino": lazily("trivium.engines.graphs.openvino_models:ENGINE"),
     "paddle": lazily("trivium.engines.graphs.paddle_models:ENGINE"),
+    "tensorflow": lazily("trivium.engines.graphs.saved_models:ENGINE"),
     "identity": lazily("trivium.engines.identity:ENGINE"),
     "python-djl": _djl_python,
     "python-torchserve": _torchserve_python,

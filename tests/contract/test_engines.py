@@ -1,5 +1,6 @@
 """What every engine of the composition root owes: a light descriptor, facts, runs, an outcome per item."""
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -7,16 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from onnx import TensorProto
-from tests.harness import onnx_models, torch_models
+from tests.harness import graph_models, onnx_models, saved_models, torch_models
 from tests.harness.virtual_models import make_spec
 
 from trivium.catalogue import CATALOGUE
 from trivium.core.execution import execute
-from trivium.core.models.launcher import default_isolation
 from trivium.engines.tabular.engine import TableEngine
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import OpensRunner, OpensStepRunner, WorkerEngine
+from trivium.types.interfaces import OpensRunner, OpensStepRunner, WorkerEngine, default_isolation
 from trivium.types.operations import Infer
 from trivium.types.payload import PayloadKind, Tensors
 from trivium.types.running import Batch, Placement
@@ -39,7 +39,30 @@ def torchscript(folder):
     return torch_models.batched(torch_models.traced(folder, torch.nn.Identity(), torch.ones(1, 2)))
 
 
-MODELS = {"identity": identity, "onnx": onnx, "torch": torchscript}
+def tensorflow(folder):
+    if saved_models.ALONE not in os.environ:
+        pytest.skip("in a process of its own: see test_saved_models")
+    saved_models.save_identity(folder / "m")
+    return saved_models.spec_of(folder / "m", ROWS)
+
+
+def openvino(folder):
+    library = pytest.importorskip("openvino")
+    given = library.opset8.parameter([-1, 2], library.Type.f32, name="x")
+    given.output(0).get_tensor().set_names({"x"})
+    made = library.opset8.relu(given)  # which gives zeros and ones back
+    made.output(0).get_tensor().set_names({"y"})
+    library.save_model(library.Model([made], [given], "relu"), folder / "m.xml", compress_to_fp16=False)
+    return graph_models.spec_of(folder / "m.xml", "openvino", ROWS)
+
+
+MODELS = {
+    "identity": identity,
+    "onnx": onnx,
+    "openvino": openvino,
+    "tensorflow": tensorflow,
+    "torch": torchscript,
+}
 """A model per engine that gives back its FP32[rows, 2] input: a new engine needs a row here."""
 
 opening = {name: engine for name, engine in CATALOGUE.engines.items() if isinstance(engine, OpensRunner)}

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from tests.harness.graph_models import onnx_model, probabilities, write_openvino, write_paddle
+from tests.harness.graph_models import onnx_model, probabilities, spec_of, write_openvino, write_paddle
 from tests.harness.table_models import ROWS, answers, digits
 
 from trivium.catalogue import CATALOGUE
@@ -28,16 +28,6 @@ WRITES = {
     "paddle before 3": lambda folder: write_paddle(folder / "inference", is_old=True),
 }
 HERE = Placement("m_0", Isolation.THREAD)
-
-
-def spec_of(path: Path, engine: str, **parameters: str) -> ModelSpec:
-    """Return a spec of a file as it is, completed by what its engine says of it, with rows as its first dimension."""
-    bare = ModelSpec("m", "1", path.parent, engine, path.name, parameters=parameters)
-    facts = CATALOGUE.engines[engine].facts(bare)
-    inputs, outputs = (
-        [replace(one, dims=one.dims[1:]) for one in side] for side in (facts.inputs, facts.outputs)
-    )
-    return replace(bare, inputs=tuple(inputs), outputs=tuple(outputs), batching=ROWS)
 
 
 @pytest.mark.parametrize("kind", WRITES)

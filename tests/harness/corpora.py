@@ -29,10 +29,11 @@ from trivium.core.services import CoreServices
 from trivium.fetchers.gate import gate
 from trivium.servers.djl.command.checking import check_config
 from trivium.servers.torchserve.command.checking import CheckedProperties, check_properties, examine_startup
+from trivium.types import datatype as datatypes
 from trivium.types.core_config import CoreConfig
 from trivium.types.findings import Finding, Severity
 from trivium.types.interfaces import Format
-from trivium.types.spec import Defaults, InvalidModel, ModelFacts, ModelSpec
+from trivium.types.spec import Defaults, InvalidModel, ModelFacts, ModelSpec, TensorSpec
 
 TABLES = Path(__file__).parents[1] / "fixtures" / "corpora"
 GPUS = 8
@@ -128,6 +129,8 @@ def examined(
     async def facts(spec: ModelSpec) -> ModelFacts:
         if spec.handler is not None:
             return ModelFacts(spec.inputs, spec.outputs, batchable=False)
+        if spec.engine == "tensorflow":
+            return _told_by(spec.root / spec.entry / SAVED_MODEL)
         return CATALOGUE.find_engine(spec).facts(spec)
 
     async def check() -> tuple[list[ModelSpec], list[InvalidModel]]:
@@ -320,6 +323,20 @@ def _onnx(file: Path, made_of: Mapping[str, Any]) -> None:
     file.write_bytes(model.SerializeToString())
 
 
+def _saved_model(file: Path, made_of: Mapping[str, Any]) -> None:
+    """A stand-in that holds what the model's signature says: TensorFlow is not loaded beside all other libraries."""
+    file.write_text(json.dumps(made_of))
+
+
+def _told_by(file: Path) -> ModelFacts:
+    told = json.loads(file.read_text())
+    inputs, outputs = (
+        tuple(TensorSpec(name, datatypes.BY_NAME[kind], tuple(dims)) for name, kind, dims in told[side])
+        for side in ("inputs", "outputs")
+    )
+    return ModelFacts(inputs, outputs, all(one.dims[:1] == (-1,) for one in (*inputs, *outputs)))
+
+
 class _First(torch.nn.Module):
     def forward(self, first: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
         return first + sum(other.sum() for other in others)
@@ -329,7 +346,8 @@ def _torch(file: Path, made_of: int, *shape: int) -> None:
     torch.jit.trace(_First(), tuple(torch.zeros(shape or (1,)) for _ in range(made_of))).save(str(file))
 
 
-_MAKE = {".onnx": _onnx, ".pt": _torch, ".py": _python}
+_MAKE = {".onnx": _onnx, ".pb": _saved_model, ".pt": _torch, ".py": _python}
+SAVED_MODEL = "saved_model.pb"
 
 
 def weights_of_all(folder: Path) -> Path:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,10 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from tests.harness.table_models import digits
+from tests.harness.table_models import ROWS, digits
+
+from trivium.catalogue import CATALOGUE
+from trivium.types.spec import Batching, ModelSpec
 
 _PADDLE = """
 import sys
@@ -101,3 +105,13 @@ def write_paddle(stem: Path, is_old: bool = False) -> Path:
     held.unlink()
     assert done.returncode == 0, done.stderr
     return stem.with_suffix(".pdmodel" if is_old else ".json")
+
+
+def spec_of(path: Path, engine: str, batching: Batching = ROWS, **parameters: str) -> ModelSpec:
+    """Return a spec of a file as it is, completed by what its engine says of it, with rows as its first dimension."""
+    bare = ModelSpec("m", "1", path.parent, engine, path.name, parameters=parameters)
+    facts = CATALOGUE.engines[engine].facts(bare)
+    inputs, outputs = (
+        [replace(one, dims=one.dims[1:]) for one in side] for side in (facts.inputs, facts.outputs)
+    )
+    return replace(bare, inputs=tuple(inputs), outputs=tuple(outputs), batching=batching)

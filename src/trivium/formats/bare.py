@@ -33,6 +33,7 @@ ENGINES: Mapping[str, str] = {
     **dict.fromkeys((*FORMATS[SKOPS], *PICKLES), "sklearn"),
     **dict.fromkeys((".ubj", ".xgb"), "xgboost"),
     ".pdmodel": "paddle",
+    **dict.fromkeys((".pb", ".graphdef", ".keras", ".h5", ".hdf5"), "tensorflow"),
 }
 """Suffix -> engine. Others' `.pth` and `.bin` are weights without a graph, which nothing can run."""
 

@@ -21,6 +21,8 @@ FILES = {
     "PyTorch": {"m_pt": ""},
     "OnnxRuntime": {"m_onnx": ""},
     "XGBoost": {"m_json": ""},
+    "TensorFlow": {"saved_model.pb": ""},
+    "PaddlePaddle": {"inference.pdmodel": "", "inference.pdiparams": ""},
     "LightGBM": {"m_txt": ""},
 }
 SERVED = [engine for engine in ENGINES if engine.engine]

@@ -18,6 +18,10 @@ FACTS = ModelFacts(
 def test_claims_existing_files_by_suffix(tmp_path: Path) -> None:
     for name in ("net.onnx", "net.PT", "net.pt2", "net.ts", "net.torchscript", "net.pth", "net.bin", "onnx"):
         (tmp_path / name).touch()
+    for name in ("graph.pb", "graph.graphdef", "net.keras", "net.h5"):
+        (tmp_path / name).touch()
+        assert FORMAT.claims(tmp_path / name)
+        (tmp_path / name).unlink()
     (tmp_path / "folder.onnx").mkdir()
     claimed = {path.name for path in tmp_path.iterdir() if FORMAT.claims(path)}
     assert claimed == {"net.onnx", "net.PT", "net.pt2", "net.ts", "net.torchscript"}
@@ -26,7 +30,14 @@ def test_claims_existing_files_by_suffix(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "engine"), [("net.onnx", "onnx"), ("net.pt2", "torch"), ("net.pt", "torch"), ("net.TS", "torch")]
+    ("file", "engine"),
+    [
+        ("net.onnx", "onnx"),
+        ("net.pt2", "torch"),
+        ("net.pt", "torch"),
+        ("net.TS", "torch"),
+        ("net.pb", "tensorflow"),
+    ],
 )
 def test_one_version_completed_from_the_facts(tmp_path: Path, file: str, engine: str) -> None:
     reading = FORMAT.read(tmp_path / file, Defaults(queue_items=7))

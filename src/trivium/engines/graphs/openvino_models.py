@@ -17,7 +17,7 @@ from trivium.settings.kinds import OneOf, Whole
 from trivium.settings.parameters import place_of, read_parameters
 from trivium.settings.setting import Setting
 from trivium.types.datatype import Array, DataType
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, said_by
 from trivium.types.running import Placement
 from trivium.types.spec import Device, ModelSpec, TensorSpec
 
@@ -67,7 +67,7 @@ def _open(spec: ModelSpec, threads: int, placement: Placement | None) -> OpenedG
     try:
         model = core.read_model(str(path))
     except Exception as error:
-        raise unopened(spec, "OpenVINO", error, _OLD if "version" in str(error) else _SAVE) from error
+        raise unopened(spec, "OpenVINO", error, _OLD if "version" in said_by(error) else _SAVE) from error
     inputs, outputs = (
         tuple(_described(spec, kind, at, port) for at, port in enumerate(ports))
         for kind, ports in (("input", model.inputs), ("output", model.outputs))

@@ -144,7 +144,7 @@ def _of_message(spec: ModelSpec, text: bytes) -> Iterator[tuple[bool, TensorSpec
     variables = {one.name: one for one in block.vars}
     for one in block.ops:
         if one.type in ("feed", "fetch"):
-            (side,) = [each for each in (one.outputs if one.type == "feed" else one.inputs)]
+            (side,) = one.outputs if one.type == "feed" else one.inputs
             name = side.arguments[0]
             tensor = variables[name].type.dense_tensor.tensor
             found = _NUMBERS.get(tensor.data_type)

@@ -64,7 +64,7 @@ def choose(settings: DjlSettings, folder: DjlModelFolder) -> Choice | None:
     if engine.value.runs_handlers:
         entry = _entry_point(settings, folder, prefixes, function.value)
     else:
-        entry = _model_file(settings, folder, prefixes, engine.value.suffixes)
+        entry = _model_file(settings, folder, prefixes, engine.value)
     if entry is None:
         return None
     has_mode = engine.value.runs_handlers
@@ -129,16 +129,18 @@ def _engine(
 
 
 def _model_file(
-    settings: DjlSettings, folder: DjlModelFolder, prefixes: tuple[str, ...], suffixes: tuple[str, ...]
+    settings: DjlSettings, folder: DjlModelFolder, prefixes: tuple[str, ...], engine: DjlEngine
 ) -> Placed[str] | None:
-    file = find_file(folder.files, prefixes, suffixes)
+    file = find_file(folder.files, prefixes, engine.suffixes) or folder.inner_file(prefixes, engine.files)
     if file:
         return Placed(file, Origin(str(folder.path / file), ""))
-    (suffix, *_) = suffixes
-    expected = " or ".join(f"{prefix}{suffix}" for prefix in dict.fromkeys((*prefixes, "model")))
+    suffix = next(iter(engine.suffixes), "")
+    named = [f"{prefix}{suffix}" for prefix in dict.fromkeys((*prefixes, "model"))] if suffix else []
+    expected = " or ".join((*named, *engine.files))
     written = settings.text(_PREFIX).origin
     key = written.key or _PREFIX[0]
-    hint = folder.misnamed((suffix,), key) or "Add the model file."
+    hint = folder.misnamed((suffix,), key) if suffix else folder.misplaced(engine.files, key)
+    hint = hint or "Add the model file."
     settings.fault(key, f"no model file in {folder.path}", expected, hint)
     return None
 

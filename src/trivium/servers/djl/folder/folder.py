@@ -5,7 +5,7 @@ says. Source: spec sheet `djl`, sections 2.2, 2.4 and 2.5.
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,6 +69,29 @@ class DjlModelFolder:
                         f"in {PROPERTIES}, or rename it to model{suffix}."
                     )
         return ""
+
+    def inner_file(self, prefixes: Sequence[str], names: Sequence[str]) -> str:
+        """Return the first of these files, in a folder that is called by a prefix, or at the top; empty for none."""
+        for name in names:
+            for prefix in prefixes:
+                if prefix in self.folders and self._has(f"{prefix}/{name}"):
+                    return f"{prefix}/{name}"
+            if name in self.files:
+                return name
+        return ""
+
+    def misplaced(self, names: Sequence[str], key: str) -> str:
+        """Say which folder could be the model if the settings named it by that key; empty where none could."""
+        for inner in sorted(self.folders):
+            if any(self._has(f"{inner}/{name}") for name in names):
+                return f"There is one in the folder {inner}: set {key}={inner} in {PROPERTIES}."
+        return ""
+
+    def _has(self, file: str) -> bool:
+        try:
+            return (self.path / file).is_file()
+        except (OSError, ValueError):
+            return False
 
     def file_of(self, entry: str) -> str:
         """Return the file of the folder that a Python file or module is, empty where it is none of the folder's."""

@@ -13,6 +13,7 @@ from trivium.settings.setting import Setting, Support
 from trivium_worker.estimators import FORMATS, PICKLES, SKOPS
 
 _SWITCH = {"true": "1", "false": "0"}
+_WORDS = {"true": "true", "false": "false"}
 _EXPORT = "Export the model to ONNX or TorchScript, or run it in a model.py."
 
 
@@ -142,8 +143,30 @@ ENGINES = (
         (".gguf",),
         way_out="Write option.rolling_batch=auto in place of engine.",
     ),
-    DjlEngine("TensorFlow", files=("saved_model.pb",)),
-    DjlEngine("PaddlePaddle", files=("__model__", "inference.pdmodel")),
+    DjlEngine(
+        "TensorFlow",
+        (),
+        "tensorflow",
+        files=("saved_model.pb",),
+        keys=keys.TENSORFLOW,
+        options=(
+            EngineOption("option.Tags", "tags"),
+            EngineOption("option.SignatureDefKey", "signature"),
+        ),
+    ),
+    DjlEngine(
+        "PaddlePaddle",
+        (),
+        "paddle",
+        files=("inference.json", "inference.pdmodel", "__model__"),
+        keys=keys.PADDLE,
+        options=(
+            EngineOption("option.CMLNumThreads", "threads"),
+            EngineOption("option.enableMKLDNN", "onednn", _WORDS),
+            EngineOption("option.SwitchIrOptim", "ir_optim", _WORDS),
+            EngineOption("option.removePass", "remove_passes"),
+        ),
+    ),
     MXNET,
     DjlEngine(
         "LightGBM",

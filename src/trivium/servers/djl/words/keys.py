@@ -100,3 +100,20 @@ XGBOOST = {**NATIVE, **used("option.Mode", "option.TreeLimit")}
 
 LIGHTGBM = {**NATIVE, **used("option.inference_type")}
 """Keys of LightGBM's files."""
+
+PADDLE = {
+    **NATIVE,
+    **used("option.CMLNumThreads", "option.enableMKLDNN", "option.SwitchIrOptim", "option.removePass"),
+    **reported("Paddle's own log is silent here", "option.DisableGlog"),
+    **reported("Paddle runs its programs itself", "option.enableONNXRuntime", "option.enableOrtOptimization"),
+}
+"""Keys of Paddle's programs."""
+
+TENSORFLOW = {
+    **NATIVE,
+    **used("option.Tags", "option.SignatureDefKey"),
+    **reported(
+        "each instance has a session and threads of its own", "option.ConfigProto", "option.RunOptions"
+    ),
+}
+"""Keys of TensorFlow's SavedModels."""

@@ -25,17 +25,39 @@ class Needless:
 
 @dataclass(frozen=True, slots=True)
 class BackendWords:
-    """A backend's parameters -> the engine's. A value that is one of `unset`, in lower case, leaves it to the engine."""
+    """Maps a backend's parameters to the engine's. A value that is one of `unset`, in lower case, leaves it to that;
+    `counts` are numbers.
+    """
 
     ours: Mapping[str, str]
+    counts: tuple[str, ...] = ()
     needless: Mapping[str, Needless] = field(default_factory=dict)
     unset: frozenset[str] = frozenset({"", "0"})
 
 
+MOST = 9999
+"""Threads, or runs, that a configuration may ask for."""
+
+_ON = frozenset({"true", "on", "1", "yes"})
+_OWN_SESSION = "each instance has a session and threads of its own"
 _SHAPES = Needless(
     "rows are joined as dynamic_batching says, and a model takes every shape that its file allows"
 )
 WORDS: Mapping[str, BackendWords] = {
+    "tensorflow": BackendWords(
+        {
+            "TF_NUM_INTRA_THREADS": "threads",
+            "TF_NUM_INTER_THREADS": "inter_op_threads",
+            "TF_GRAPH_TAG": "tags",
+            "TF_SIGNATURE_DEF": "signature",
+            "TF_INIT_OPS_FILE": "init_ops_file",
+        },
+        ("TF_NUM_INTRA_THREADS", "TF_NUM_INTER_THREADS"),
+        {
+            "TF_USE_PER_SESSION_THREADS": Needless(_OWN_SESSION, _ON),
+            "MAX_SESSION_SHARE_COUNT": Needless(_OWN_SESSION, frozenset({"1"})),
+        },
+    ),
     "openvino": BackendWords(
         {
             "INFERENCE_NUM_THREADS": "threads",
@@ -45,6 +67,7 @@ WORDS: Mapping[str, BackendWords] = {
             "PERFORMANCE_HINT": "performance_hint",
             "TARGET_DEVICE": "target_device",
         },
+        ("INFERENCE_NUM_THREADS", "CPU_THREADS_NUM", "NUM_STREAMS", "CPU_THROUGHPUT_STREAMS"),
         {
             **dict.fromkeys(("SKIP_OV_DYNAMIC_BATCHSIZE", "ENABLE_BATCH_PADDING"), _SHAPES),
             **dict.fromkeys(("RESHAPE_IO_LAYOUTS", "RESHAPE_IO_LAYERS"), _SHAPES),
@@ -57,9 +80,18 @@ WORDS: Mapping[str, BackendWords] = {
 
 
 def check(text: ConfigText, backend: Backend) -> Iterator[Finding]:
-    """Report the parameters that change nothing."""
+    """Find numbers that are none, and report the parameters that change nothing."""
     words = WORDS.get(backend.name)
-    for name, row in words.needless.items() if words else ():
+    if words is None:
+        return
+    for name in (one for one in words.counts if one in text.config.parameters):
+        value = text.config.parameters[name].string_value.strip()
+        is_count = value.isascii() and value.isdigit() and int(value) <= MOST
+        if not is_count and (not value or value.lower() not in words.unset):
+            others = ", ".join(sorted(words.unset - {"", "0"}))
+            expected = f"a number from 0 (our own choice: 1) to {MOST}{f', or {others}' if others else ''}"
+            yield text.fault(key_of(text, name), f"{name} {value[:80]!r}", expected, "Write digits alone.")
+    for name, row in words.needless.items():
         if name in text.config.parameters:
             value = text.config.parameters[name].string_value.strip().lower()
             if value not in row.words:

@@ -68,8 +68,8 @@ BACKENDS = (
     Backend("pytorch", "pytorch_libtorch", "model.pt", engine="torch", tells_shapes=True, leaves_open=True),
     Backend("pytorch", "torch_aoti", "model.pt2", engine="torch", tells_shapes=True),
     Backend("python", "", "model.py", engine="python-triton", needs_tensors=False),
-    Backend("tensorflow", "tensorflow_savedmodel", "model.savedmodel", cpu_instances=2),
-    Backend("tensorflow", "tensorflow_graphdef", "model.graphdef", cpu_instances=2),
+    Backend("tensorflow", "tensorflow_savedmodel", "model.savedmodel", cpu_instances=2, completes=True),
+    Backend("tensorflow", "tensorflow_graphdef", "model.graphdef", cpu_instances=2, completes=True),
     *KINDS_OF_FOREST.values(),
 )
 _OF_OTHER_LAYOUTS = ("python-", "workflow")
@@ -78,7 +78,6 @@ _TO_ONNX = 'Convert the model to ONNX{}, and write backend: "onnxruntime".'
 _WEIGHTS = "Serve the folder of its weights, as Hugging Face has them, itself: `trivium serve FOLDER`."
 WAYS_OUT: Mapping[str, str] = {
     "tensorrt": _TO_ONNX.format(": a plan runs on the GPU alone that it was made for"),
-    "tensorflow": _TO_ONNX.format(", by tf2onnx for example"),
     "dali": 'Write its steps as a model with backend: "python".',
     "vllm": _WEIGHTS,
     "tensorrtllm": _WEIGHTS,

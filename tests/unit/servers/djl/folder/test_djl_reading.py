@@ -308,13 +308,37 @@ def test_where_requests_are_stacked_the_first_dimension_is_the_servers(tmp_path)
     assert "batchifier=none" in fault.hint
 
 
+def test_a_saved_model_lies_at_the_top_or_in_the_folder_of_its_name(tmp_path):
+    top = one(make(tmp_path / "a", "m", **{"saved_model.pb": ""}))
+    assert (top.engine, top.entry, top.parameters) == ("tensorflow", "saved_model.pb", {})
+    lines = [
+        "engine=TENSORFLOW",
+        "option.modelName=net",
+        "option.Tags=serve,gpu",
+        "option.SignatureDefKey=two",
+    ]
+    folder = make(tmp_path / "b", "m", *lines, "option.ConfigProto=CAE=")
+    make(folder, "net", **{"saved_model.pb": ""})
+    named = one(folder)
+    assert named.entry == "net/saved_model.pb"
+    assert named.parameters == {"tags": "serve,gpu", "signature": "two"}
+    assert named.origin["parameters[signature]"].line == 4
+    (report,) = named.reports
+    assert (report.key, report.line) == ("option.ConfigProto", 5)
+    assert "a session and threads of its own" in report.found
+    (folder / "serving.properties").write_text("engine=TensorFlow\n")
+    (fault,) = faults(folder)
+    assert "saved_model.pb" in fault.expected
+    assert "set option.modelName=net in serving.properties" in fault.hint
+
+
 @pytest.mark.parametrize(
     ("settings", "files", "words"),
     [
-        (["engine=TensorFlow"], {}, "Export the model"),
+        (["engine=MXNet"], {}, "Export the model"),
         (["engine=Pyton"], {}, "Did you mean Python?"),
         (["engine=zzz"], {}, "Write one of them"),
-        (["topK=1"], {"saved_model.pb": ""}, "TensorFlow"),
+        (["topK=1"], {"model.tflite": ""}, "TFLite"),
         (["topK=1"], {}, "no model file by which to choose"),
         (["engine=Python"], {}, "no Python file to run"),
         (["option.model_id=gpt2"], {}, "an id of the Hugging Face hub"),

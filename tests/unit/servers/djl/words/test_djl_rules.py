@@ -212,7 +212,7 @@ def test_the_manual_has_every_engine(engine):
 
 def test_an_engine_that_is_served_has_keys_and_a_file():
     assert {engine.name for engine in ENGINES if engine.engine} == {e.name for e in ENGINES if e.keys}
-    assert all(engine.suffixes for engine in ENGINES if engine.engine)
+    assert all(engine.suffixes or engine.files for engine in ENGINES if engine.engine)
 
 
 # -- values -----------------------------------------------------------------------------------------------
