@@ -47,6 +47,12 @@ def _triton_python() -> Engine:
     return _python()("triton", _TENSORS, words=translate_error)
 
 
+def _mxnet() -> Engine:
+    from trivium.engines.mxnet.engine import MxnetEngine
+
+    return MxnetEngine(os.environ)
+
+
 @cache
 def _python() -> "partial[PythonEngine]":
     from trivium.engines.python import PythonEngine
@@ -97,6 +103,7 @@ _ENGINES: dict[str, Callable[[], Engine]] = {
     "sklearn": lazily("trivium.engines.tabular.sklearn_files:ENGINE"),
     "xgboost": lazily("trivium.engines.tabular.xgboost_files:ENGINE"),
     "lightgbm": lazily("trivium.engines.tabular.lightgbm_files:ENGINE"),
+    "mxnet": _mxnet,
     "identity": lazily("trivium.engines.identity:ENGINE"),
     "python-djl": _djl_python,
     "python-torchserve": _torchserve_python,

@@ -1,4 +1,4 @@
-"""Says with what a worker process is started under any interpreter: the program, variables, and what it is told."""
+"""Says with what a worker process starts under any interpreter: the program, its variables, and its setup."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,7 +22,7 @@ CHILD = Path(trivium_worker.__file__).parent
 
 
 def worker_setup(dialect: str, spec: ModelSpec, placement: Placement) -> dict[str, object]:
-    """Return what every worker of a dialect is told of its model and its place; nothing of a handler."""
+    """Return the setup of a dialect's worker: its model and its place, and nothing of a handler."""
     return {
         "dialect": dialect,
         "model": spec.name,

@@ -35,6 +35,9 @@ ENGINES: Mapping[str, str] = {
 }
 """Suffix -> engine. Others' `.pth` and `.bin` are weights without a graph, which nothing can run."""
 
+_SYMBOL = "-symbol.json"
+"""How the name of MXNet's symbol files ends."""
+
 _STARTS = {b"tree\n": "lightgbm", b"tree\r\n": "lightgbm"}
 _LEARNER = b"learner"
 BY_CONTENT = (".bst", ".json", ".txt")
@@ -61,7 +64,7 @@ class BareFormat:
     """One file, one model."""
 
     name = "bare"
-    expects = f"a file that ends in {', '.join(ENGINES)}, or one of XGBoost or LightGBM"
+    expects = f"a file that ends in {', '.join(ENGINES)}, <name>-symbol.json of MXNet, or one of XGBoost or LightGBM"
 
     def claims(self, path: Path) -> bool:
         """An existing file whose name ends in one of the suffixes, or whose first bytes tell."""
@@ -74,20 +77,22 @@ class BareFormat:
         """One version, "1". The file itself is opened by the engine alone."""
         suffix, engine = path.suffix.lower(), _engine_of(path)
         origin = {field: Origin(rule, "") for field, rule in _RULES.items()}
-        told = "first bytes" if suffix in BY_CONTENT else f"suffix {suffix}"
+        is_symbol = engine == "mxnet"
+        told = "first bytes" if suffix in BY_CONTENT and not is_symbol else f"suffix {suffix}"
+        name = path.name.removesuffix(_SYMBOL) if is_symbol else path.stem
         origin["engine"] = Origin(f"the file's {told}", "")
         origin |= {field: Origin(str(path), "") for field in ("root", "entry")}
         parameters = defaults.parameters_of(engine)
         option = Origin("--engine-parameters of the server", "")
         origin |= {f"parameters[{name}]": option for name in parameters}
         spec = ModelSpec(
-            name=path.stem,
+            name=name,
             version="1",
             root=path.parent,
             engine=engine,
             entry=path.name,
             batching=Batching(),
-            groups=(InstanceGroup(path.stem),),
+            groups=(InstanceGroup(name),),
             limits=Limits(
                 queue_items=defaults.queue_items,
                 run_deadline=defaults.run_deadline,
@@ -111,6 +116,8 @@ class BareFormat:
 def _engine_of(path: Path) -> str:
     """Return the engine that a file's suffix or its first bytes name; empty for none. Raises OSError."""
     suffix = path.suffix.lower()
+    if path.name.endswith(_SYMBOL):
+        return "mxnet"
     if suffix not in BY_CONTENT:
         return ENGINES.get(suffix, "")
     with open_file(path) as file:

@@ -100,3 +100,11 @@ XGBOOST = {**NATIVE, **used("option.Mode", "option.TreeLimit")}
 
 LIGHTGBM = {**NATIVE, **used("option.inference_type")}
 """Keys of LightGBM's files."""
+
+MXNET = {
+    **NATIVE,
+    **used("option.epoch", "option.hasParameter"),
+    **reported("the graph is run as it is, without another library's optimisation", "option.MxOptimizeFor"),
+    **reported("the model is only run, never trained", "option.trainParam", harmless=_NO),
+}
+"""Keys of MXNet's symbols and parameters."""
