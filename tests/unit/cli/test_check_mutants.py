@@ -22,6 +22,7 @@ FILES = {
     "OnnxRuntime": {"m_onnx": ""},
     "XGBoost": {"m_json": ""},
     "LightGBM": {"m_txt": ""},
+    "MXNet": {"m-symbol.json": ""},
 }
 SERVED = [engine for engine in ENGINES if engine.engine]
 WRONG_CONFIG = {"load_models": "a:b:c:d:e=x", "model_url_pattern": "("}
