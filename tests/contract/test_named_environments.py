@@ -1,4 +1,4 @@
-"""Named environments on a real disk: whole or not there, made once, outdated ones listed and removed. Needs no index."""
+"""Named environments on a disk: whole or not there, made once, outdated ones listed and removed. Needs no index."""
 
 import os
 import signal
@@ -124,7 +124,8 @@ def test_a_build_that_is_killed_leaves_nothing_that_counts(tmp_path: Path, named
         "from trivium.environments.store import BuildServices\n"
         "from trivium.guard import ServerGuard\n"
         "guard = ServerGuard(Path(sys.argv[3]))\n"
-        "services = BuildServices(guard.scratch, os.environ, threading.Event(), guard, lambda line: print(line, flush=True))\n"
+        "say = lambda line: print(line, flush=True)\n"
+        "services = BuildServices(guard.scratch, os.environ, threading.Event(), guard, say)\n"
         "NamedEnvironments(Path(sys.argv[1]), Path(sys.argv[2])).build('tiny', services)\n"
     )
     (tmp_path / "scratch").mkdir()

@@ -73,7 +73,7 @@ class MxnetAdapter(Adapter):
         return [self._tensors([one[rows] if by_rows else one[rows][0] for one in results]) for rows in slices]
 
     def _arrays(self, item: Item) -> Any:
-        """Return the arrays of an item by name, in the datatypes of the model; or a Failure that says why there are none."""
+        """Return the arrays of an item by name, in the datatypes of the model; or why there are none, a Failure."""
         assert isinstance(item.payload, list), "the engine takes tensors"
         found = {}
         for tensor in item.payload:
@@ -164,7 +164,7 @@ def _fit(items: list[dict[str, Any]], by_rows: bool) -> bool:
 
 
 def failure_of(error: Exception, model: str) -> Failure:
-    """Return what a run ended with: an input's fault where MXNet finds that shapes or datatypes do not fit the graph."""
+    """Return what a run ended with: an input's fault where MXNet says that shapes or datatypes do not fit."""
     text = str(error)
     code = "out of memory" if isinstance(error, MemoryError) else "model failed"
     if type(error).__name__ == "MXNetError" and re.search("[Ii]nfer|[Ss]hape|dtype", text):
