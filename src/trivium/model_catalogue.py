@@ -47,6 +47,12 @@ def _triton_python() -> Engine:
     return _python()("triton", _TENSORS, words=translate_error)
 
 
+def _mxnet() -> Engine:
+    from trivium.engines.mxnet.engine import MxnetEngine
+
+    return MxnetEngine(os.environ)
+
+
 @cache
 def _python() -> "partial[PythonEngine]":
     from trivium.engines.python import PythonEngine
@@ -100,6 +106,7 @@ _ENGINES: dict[str, Callable[[], Engine]] = {
     "openvino": lazily("trivium.engines.graphs.openvino_models:ENGINE"),
     "paddle": lazily("trivium.engines.graphs.paddle_models:ENGINE"),
     "tensorflow": lazily("trivium.engines.graphs.saved_models:ENGINE"),
+    "mxnet": _mxnet,
     "identity": lazily("trivium.engines.identity:ENGINE"),
     "python-djl": _djl_python,
     "python-torchserve": _torchserve_python,

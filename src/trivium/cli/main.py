@@ -49,6 +49,9 @@ COMMANDS = {
         "Serve TorchServe's models, with the options and files of torchserve.",
         takes_catalogue=True,
     ),
+    "env": Subcommand(
+        "trivium.cli.env", "Make, list and remove the environments of engines that need one of their own."
+    ),
     "key": Subcommand("trivium.cli.key", "Make a key for the file of --keys."),
     "link": Subcommand(
         "trivium.cli.link", "Put the commands of other servers on the PATH under their own names."

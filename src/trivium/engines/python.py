@@ -10,28 +10,15 @@ import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import trivium_worker
 from trivium.environments.preparation import EnvironmentPreparation
 from trivium.environments.store import EnvironmentStore
+from trivium.environments.worker_programs import CHILD, KEEP_MEMORY, place_variables, worker_setup
 from trivium.machine.quiet_libraries import quieted
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import ProcessGuard
 from trivium.types.payload import PayloadKind
 from trivium.types.running import CallForm, Placement, ReadMetric, TranslateError, WorkerCommand, unchanged
-from trivium.types.spec import Device, Handler, Isolation, ModelFacts, ModelSpec
-
-KEEP_MEMORY = {
-    "MALLOC_MMAP_THRESHOLD_": str(32 * 2**20),
-    "MALLOC_TRIM_THRESHOLD_": str(256 * 2**20),
-    "MALLOC_ARENA_MAX": "2",
-    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
-}
-"""For glibc, as the server has it for itself: fresh pages for every large array cost more than the array's copy. And
-huge pages where the kernel gives them: behind each run the addresses of a model's thousands of small pages have to be
-looked up again (2 % of a large model's run).
-"""
-
-CHILD = Path(trivium_worker.__file__).parent
+from trivium.types.spec import Handler, Isolation, ModelFacts, ModelSpec
 
 
 class PythonEngine:
@@ -97,25 +84,16 @@ class PythonEngine:
     def program(self, spec: ModelSpec, placement: Placement) -> WorkerCommand:
         """The worker of one instance. LOAD_FAILED where its interpreter is not there."""
         handler = spec.handler or Handler()
-        environment = {**self._variables(handler), **_place_of(placement)}
+        environment = {**self._variables(handler), **place_variables(placement)}
         return WorkerCommand(
             (self._python(spec, handler, environment), str(CHILD)),
             handler.directory or Path.cwd(),
             environment,
             {
-                "dialect": self._dialect,
-                "model": spec.name,
-                "version": spec.version,
-                "instance": placement.name,
-                "device": placement.device.value,
-                "device_id": placement.device_id if placement.rank or not placement.device_ids else 0,
-                "root": str(spec.root.absolute()),
-                "entry": spec.entry,
+                **worker_setup(self._dialect, spec, placement),
                 "function": handler.function,
-                "max_rows": spec.batching.max_rows,
                 "path": [str(path.absolute()) for path in handler.path],
                 "settings": dict(handler.settings),
-                "parameters": dict(spec.parameters),
                 "python": str(spec.origin.get("handler.python", "as read")),
             },
             self._words,
@@ -151,20 +129,3 @@ class PythonEngine:
                 "path of a Python 3.10 or newer, or leave it out for the server's own.",
             )
         return found
-
-
-def _place_of(placement: Placement) -> Mapping[str, str]:
-    """Return what the environment of a process says of its place: the only devices that it sees, where it has several,
-    and its rank in a gang, in the names that torchrun and Open MPI have for it.
-    """
-    told: dict[str, str] = {}
-    rank = placement.rank
-    if placement.device_ids and placement.device is Device.GPU and rank is None:
-        told["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, placement.device_ids))
-    if rank is not None:
-        index, count = str(rank.index), str(rank.count)
-        told |= {"RANK": index, "LOCAL_RANK": index, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count}
-        told |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(rank.port)}
-        told |= {f"OMPI_COMM_WORLD_{name}": index for name in ("RANK", "LOCAL_RANK")}
-        told |= {f"OMPI_COMM_WORLD_{name}": count for name in ("SIZE", "LOCAL_SIZE")}
-    return told

@@ -37,6 +37,9 @@ ENGINES: Mapping[str, str] = {
 }
 """Suffix -> engine. Others' `.pth` and `.bin` are weights without a graph, which nothing can run."""
 
+_SYMBOL = "-symbol.json"
+"""How the name of MXNet's symbol files ends."""
+
 _STARTS = {b"tree\n": "lightgbm", b"tree\r\n": "lightgbm"}
 _PARTS = {b"learner": "xgboost", b'"magic":"pir"': "paddle", b"<net ": "openvino"}
 """What is in the first bytes of a file of JSON or XML -> engine."""
@@ -64,7 +67,10 @@ class BareFormat:
     """One file, one model."""
 
     name = "bare"
-    expects = f"a file that ends in {', '.join(ENGINES)}, or one of XGBoost, LightGBM, OpenVINO or Paddle"
+    expects = (
+        f"a file that ends in {', '.join(ENGINES)}, <name>-symbol.json of MXNet, or one of XGBoost, LightGBM, OpenVINO "
+        "or Paddle"
+    )
 
     def claims(self, path: Path) -> bool:
         """An existing file whose name ends in one of the suffixes, or whose first bytes tell."""
@@ -77,20 +83,22 @@ class BareFormat:
         """One version, "1". The file itself is opened by the engine alone."""
         suffix, engine = path.suffix.lower(), _engine_of(path)
         origin = {field: Origin(rule, "") for field, rule in _RULES.items()}
-        told = "first bytes" if suffix in BY_CONTENT else f"suffix {suffix}"
+        is_symbol = engine == "mxnet"
+        told = "first bytes" if suffix in BY_CONTENT and not is_symbol else f"suffix {suffix}"
+        name = path.name.removesuffix(_SYMBOL) if is_symbol else path.stem
         origin["engine"] = Origin(f"the file's {told}", "")
         origin |= {field: Origin(str(path), "") for field in ("root", "entry")}
         parameters = defaults.parameters_of(engine)
         option = Origin("--engine-parameters of the server", "")
         origin |= {f"parameters[{name}]": option for name in parameters}
         spec = ModelSpec(
-            name=path.stem,
+            name=name,
             version="1",
             root=path.parent,
             engine=engine,
             entry=path.name,
             batching=Batching(),
-            groups=(InstanceGroup(path.stem),),
+            groups=(InstanceGroup(name),),
             limits=Limits(
                 queue_items=defaults.queue_items,
                 run_deadline=defaults.run_deadline,
@@ -114,6 +122,8 @@ class BareFormat:
 def _engine_of(path: Path) -> str:
     """Return the engine that a file's suffix or its first bytes name; empty for none. Raises OSError."""
     suffix = path.suffix.lower()
+    if path.name.endswith(_SYMBOL):
+        return "mxnet"
     if suffix not in BY_CONTENT:
         return ENGINES.get(suffix, "")
     with open_file(path) as file:

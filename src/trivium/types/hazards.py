@@ -21,6 +21,7 @@ class Hazard(Enum):
     QUARRELS = "other libraries that are in use here do not work beside it in one process"
     ENDS = "a damaged file ends the process that opens it"
     RUNS = "its files may be programs"
+    FOREIGN = "the library has an environment of its own, since others here cannot work with its versions"
 
 
 def isolation_by(hazards: Sequence[Hazard]) -> tuple[Isolation, ...]:

@@ -24,6 +24,7 @@ FILES = {
     "TensorFlow": {"saved_model.pb": ""},
     "PaddlePaddle": {"inference.pdmodel": "", "inference.pdiparams": ""},
     "LightGBM": {"m_txt": ""},
+    "MXNet": {"m-symbol.json": ""},
 }
 SERVED = [engine for engine in ENGINES if engine.engine]
 WRONG_CONFIG = {"load_models": "a:b:c:d:e=x", "model_url_pattern": "("}

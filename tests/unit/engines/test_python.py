@@ -9,7 +9,8 @@ import pytest
 from tests.harness.virtual_models import make_spec
 
 import trivium_worker
-from trivium.engines.python import KEEP_MEMORY, PythonEngine
+from trivium.engines.python import PythonEngine
+from trivium.environments.worker_programs import KEEP_MEMORY
 from trivium.machine.quiet_libraries import QUIET
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Engine, OpensRunner, WorkerEngine

@@ -10,12 +10,13 @@ import json
 import os
 import secrets
 import shutil
-import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from trivium.machine.user_cache import judge_owner, user_cache
 
 WEIGHTS = "model.safetensors"
 _NEW = ".new-"
@@ -38,9 +39,7 @@ class StoredTensor:
 
 def cache_folder(variables: Mapping[str, str]) -> Path:
     """Return the folder of the user's cache in which converted weights are kept. Without a home nobody can make it."""
-    base = variables.get("XDG_CACHE_HOME", "")
-    home = Path(base) if base.startswith("/") else Path(variables.get("HOME") or os.devnull) / ".cache"
-    return home / "trivium" / "weights"
+    return user_cache(variables, "weights")
 
 
 def cache_key(sources: Iterable[Path], *how: str) -> str:
@@ -65,7 +64,7 @@ class WeightsCache:
         """Return the folder with the weights of a key, which counts as used now; None where there are none."""
         place = self._folder / key
         try:
-            _judge_owner(self._folder)
+            judge_owner(self._folder)
             if not (place / WEIGHTS).is_file():
                 return None
         except OSError:
@@ -110,7 +109,7 @@ class WeightsCache:
         if size > self._most:
             raise OSError(errno.EFBIG, f"they take {size} bytes, and the bound is {self._most}")
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _judge_owner(self._folder)
+        judge_owner(self._folder)
         kept = []
         for place in self._folder.iterdir():
             used = place.stat().st_mtime
@@ -127,13 +126,6 @@ class WeightsCache:
         free = shutil.disk_usage(self._folder).free
         if free < size + _SPARED:
             raise OSError(errno.ENOSPC, f"they take {size} bytes, and {free} are free")
-
-
-def _judge_owner(folder: Path) -> None:
-    """Raise OSError for a folder in which somebody else may have put weights."""
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
-        raise OSError(errno.EPERM, "it is no folder of this user that nobody else can write to", str(folder))
 
 
 def _header(tensors: Sequence[StoredTensor]) -> bytes:

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from trivium.commands.command_line import read_properties, takes_words
-from trivium.engines.python import CHILD
+from trivium.environments.worker_programs import CHILD
 
 _KEY = "option.pythonExecutable"
 

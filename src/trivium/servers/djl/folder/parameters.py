@@ -41,13 +41,15 @@ def parameters(
 
 def _parameter(settings: DjlSettings, option: EngineOption) -> Placed[str] | None:
     form, written = FORMS.get(option.key), settings.text([option.key])
+    if not (option.default or written.value):
+        return None
     if isinstance(form, Whole):
-        number = settings.number([option.key], int(option.default), DEFAULT)
+        number = settings.number([option.key], int(option.default or 0), DEFAULT)
         return Placed(str(number.value), number.origin)
     if option.default and not written.value:
         return Placed(option.default, Origin(DEFAULT, ""))
-    if not written.value or form is None:
-        return written if written.value else None
+    if form is None:
+        return written
     word = str(settings.switch(option.key).value) if form is SWITCH else written.value
     value = option.choices.get(word.lower())
     return None if value is None else Placed(value, written.origin)

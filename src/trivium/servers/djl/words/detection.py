@@ -7,7 +7,15 @@ before a TorchScript file, since who adds a model.py wants it to run. Pure; judg
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from trivium.servers.djl.words.engines import ENGINES, ESTIMATORS, MXNET, PYTHON, SKLEARN_HANDLER, DjlEngine
+from trivium.servers.djl.words.engines import (
+    ENGINES,
+    ESTIMATORS,
+    MXNET,
+    PYTHON,
+    SKLEARN_HANDLER,
+    SYMBOL,
+    DjlEngine,
+)
 
 FOREIGN_MARKS = ("config.pbtxt", "MAR-INF")
 """What makes a folder another format's, whatever else lies in it."""
@@ -63,9 +71,15 @@ def find_estimator(names: Collection[str], prefixes: Sequence[str]) -> str:
 
 
 def find_file(names: Collection[str], prefixes: Sequence[str], suffixes: Sequence[str]) -> str:
-    """The first of `<prefix><suffix>` and `model<suffix>` that is there; else empty."""
+    """The first of `<prefix><suffix>` and `model<suffix>` that is there, or the only file of a suffix that only one
+    library gives; else empty.
+    """
     for suffix in suffixes:
         for prefix in (*prefixes, "model"):
             if prefix + suffix in names:
                 return prefix + suffix
+        if suffix == SYMBOL:
+            (found, *others) = [name for name in sorted(names) if name.endswith(suffix)] or [""]
+            if not others:
+                return found
     return ""

@@ -110,7 +110,19 @@ TASK_MODEL = DjlEngine(
 )
 """Serves what DJL serves by transformers' pipelines: static batches of one task."""
 
-MXNET = DjlEngine("MXNet")
+SYMBOL = "-symbol.json"
+"""How the names of MXNet's graphs end."""
+
+MXNET = DjlEngine(
+    "MXNet",
+    (SYMBOL,),
+    "mxnet",
+    keys=keys.MXNET,
+    options=(
+        EngineOption("option.epoch", "epoch"),
+        EngineOption("option.hasParameter", "has_parameters", {"true": "true", "false": "false"}),
+    ),
+)
 
 ENGINES = (
     PYTHON,

@@ -117,3 +117,10 @@ TENSORFLOW = {
     ),
 }
 """Keys of TensorFlow's SavedModels."""
+MXNET = {
+    **NATIVE,
+    **used("option.epoch", "option.hasParameter"),
+    **reported("the graph is run as it is, without another library's optimisation", "option.MxOptimizeFor"),
+    **reported("the model is only run, never trained", "option.trainParam", harmless=_NO),
+}
+"""Keys of MXNet's symbols and parameters."""

@@ -66,6 +66,8 @@ FORMS: Mapping[str, Kind] = {
     **_numbers(0, "option.interOpNumThreads", "option.intraOpNumThreads"),
     **_words("option.executionMode", "SEQUENTIAL", "PARALLEL"),
     **_words("option.optLevel", "NO_OPT", "BASIC_OPT", "EXTENDED_OPT", "ALL_OPT"),
+    **_numbers(0, "option.epoch", most=9999),
+    **_switches("option.hasParameter"),
     **_switches("option.memoryPatternOptimization", "option.cpuArenaAllocator"),
     **_switches("option.disablePerSessionThreads"),
     **_words("option.ortDevice", "TensorRT", "ROCM", "CoreML"),
