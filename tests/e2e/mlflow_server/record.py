@@ -79,7 +79,9 @@ def bodies(columns: list[str], rows: list[list[float]]) -> list[tuple[str, str, 
         of("inputs by column", {"inputs": by_column}),
         of("instances by row", {"instances": records}),
         ("csv", CSV, lines),
-        of("a column lacks", {"dataframe_split": {"columns": columns[:3], "data": [row[:3] for row in rows]}}),
+        of(
+            "a column lacks", {"dataframe_split": {"columns": columns[:3], "data": [row[:3] for row in rows]}}
+        ),
         of("two forms", {"dataframe_records": records, "instances": rows}),
         ("no json", JSON, "{"),
         of("bare rows", rows),
@@ -104,7 +106,10 @@ def of_arrays(name: str, rows: list[list[float]], columns: list[str]) -> list[tu
     ]
     found = [(one, kind, body if isinstance(body, str) else json.dumps(body)) for one, kind, body in made]
     if name:
-        return [*found, ("inputs of too few columns", JSON, json.dumps({"inputs": {name: [row[:3] for row in rows]}}))]
+        return [
+            *found,
+            ("inputs of too few columns", JSON, json.dumps({"inputs": {name: [row[:3] for row in rows]}})),
+        ]
     return [*found, ("csv", CSV, lines)]
 
 
@@ -122,7 +127,9 @@ def _recorded(folder: Path, asked: list[tuple[str, str, str]]) -> list[dict[str,
         port = bound.getsockname()[1]
     command = [sys.executable, "-m", "mlflow", "models", "serve", "-m", str(folder), "-p", str(port)]
     words = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    served = subprocess.Popen([*command, "--env-manager", "local", "-w", "1"], env=words, start_new_session=True)
+    served = subprocess.Popen(
+        [*command, "--env-manager", "local", "-w", "1"], env=words, start_new_session=True
+    )
     url = f"http://127.0.0.1:{port}"
     try:
         until = time.monotonic() + SECONDS
