@@ -34,7 +34,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 def expected(model: str) -> list[int]:
     """Return the digits that the bare library finds."""
     rows = digits()[0][:ROWS]
-    if model == "onnx":
+    if model in ("onnx", "pytorch"):
         weights, bias = linear()
         return list((rows @ weights + bias).argmax(axis=1).tolist())
     return [int(one) for one in trained(model).predict(rows)]

@@ -1,4 +1,4 @@
-"""Folders that MLflow wrote, in the real server, against what `mlflow models serve` answered for them: `make mlflow`."""
+"""Folders that MLflow wrote, in the real server, against what `mlflow models serve` answered (`make mlflow`)."""
 
 import json
 from collections.abc import Iterator

@@ -114,6 +114,18 @@ def write_onnx(folder: Path, version: str = NEW) -> Path:
     return save(folder, mlmodel("onnx", keys, version, SIGNED["tensor"]))
 
 
+def write_pytorch(folder: Path, version: str = NEW) -> Path:
+    """The linear model as a scripted module, which MLflow keeps under the name of a pickled one."""
+    torch = pytest.importorskip("torch")
+    weights, bias = linear()
+    layer = torch.nn.Linear(64, 10)
+    layer.load_state_dict({"weight": torch.from_numpy(weights.T.copy()), "bias": torch.from_numpy(bias)})
+    (folder / "data").mkdir(parents=True)
+    torch.jit.save(torch.jit.script(layer), str(folder / "data" / "model.pth"))
+    keys = {"model_data": "data", "pytorch_version": "2.13.0", "code": None}
+    return save(folder, mlmodel("pytorch", keys, version, SIGNED["tensor"]))
+
+
 def linear() -> tuple[Any, Any]:
     """Return weights and bias by which digits are told: FP32[64, 10] and FP32[10]."""
     rows, wanted = digits()
@@ -156,4 +168,5 @@ WRITERS = {
     "lightgbm": write_lightgbm,
     "sklearn": write_sklearn,
     "onnx": write_onnx,
+    "pytorch": write_pytorch,
 }

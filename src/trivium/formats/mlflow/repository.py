@@ -13,7 +13,7 @@ from trivium.formats.each import read_each, unopened
 from trivium.formats.mlflow.document import FILE, ModelDocument, read_document
 from trivium.formats.mlflow.flavors import Choice, choose
 from trivium.formats.mlflow.signature import Signature, read_signature
-from trivium.types.datatype import DataType
+from trivium.types.datatype import BY_NAME, DataType
 from trivium.types.errors import ConfigError, frameless
 from trivium.types.findings import Finding, Severity
 from trivium.types.spec import (
@@ -95,6 +95,11 @@ class MlflowFormat:
         if isinstance(name, str) and name and len(inputs) == 1:
             inputs = (replace(inputs[0], name=name),)
             origin["inputs[0].name"] = told
+        inputs, are_told = _told(arguments, inputs)
+        if are_told:
+            origin |= {
+                f"inputs[{at}].{part}": told for at in range(len(inputs)) for part in ("datatype", "dims")
+            }
         _check_columns(spec, inputs)
         origin |= _sources("outputs", facts.outputs, source)
         translator = replace(spec.translator, arguments={**arguments, "example": _example(arguments, inputs)})
@@ -175,7 +180,7 @@ def _arguments(choice: Choice, signature: Signature) -> Mapping[str, object]:
     return {
         "answers": choice.answers,
         "columns": [[one.name, one.type, one.required] for one in inputs.columns],
-        "tensors": [one.name for one in inputs.tensors],
+        "tensors": [[one.name, one.datatype.wire, list(one.dims)] for one in inputs.tensors],
         "input": tensor,
     }
 
@@ -200,6 +205,29 @@ def _unfit(document: ModelDocument, choice: Choice, signature: Signature) -> lis
         return []
     found = f"{', '.join(signature.params)[:120]}: the model file takes no parameters; those of requests have no effect"
     return [document.finding("signature.params", found, "", "", Severity.NOTICE)]
+
+
+def _told(
+    arguments: Mapping[str, object], inputs: tuple[TensorSpec, ...]
+) -> tuple[tuple[TensorSpec, ...], bool]:
+    """Return inputs of which the model file tells a name alone, as the signature tells them: a table is FP32 then, as
+    MLflow hands it to PyTorch. Are there such?
+    """
+    columns, tensors = arguments["columns"], arguments["tensors"]
+    assert isinstance(columns, list), "it was made so"
+    assert isinstance(tensors, list), "it was made so"
+    if not all(one.open and not one.many for one in inputs):
+        return inputs, False
+    if columns and len(inputs) == 1:
+        one = replace(inputs[0], datatype=DataType.FP32, dims=(-1, len(columns)), open=False)
+        return (one,), True
+    if not tensors or len(tensors) != len(inputs):
+        return inputs, False
+    pairs = zip(inputs, tensors, strict=True)
+    made = [
+        replace(one, datatype=BY_NAME[wire], dims=tuple(dims), open=False) for one, (_, wire, dims) in pairs
+    ]
+    return tuple(made), True
 
 
 def _check_columns(spec: ModelSpec, inputs: tuple[TensorSpec, ...]) -> None:

@@ -35,7 +35,9 @@ class ScoringTranslator:
         columns, tensors = arguments["columns"], arguments["tensors"]
         assert isinstance(columns, list), "the format made it"
         assert isinstance(tensors, list), "the format made it"
-        self._inputs = ScoringInputs(spec.inputs, [ScoringColumn(*one) for one in columns], tensors)
+        self._inputs = ScoringInputs(
+            spec.inputs, [ScoringColumn(*one) for one in columns], [one[0] for one in tensors]
+        )
         self._answers = arguments["answers"]
         self._model = spec.name
         self._names = {one.name for one in spec.inputs}
