@@ -27,8 +27,8 @@ _BUNDLED = ".skops"
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """What serves a folder: an engine, the file or folder that it opens, and its parameters, each with its key. `key`
+class FlavorChoice:
+    """Names the engine that serves a folder, the file or folder that it opens, and its parameters with their keys. `key`
     is the flavor's place.
     """
 
@@ -82,7 +82,7 @@ class _Flavor:
 
     def choice(
         self, engine: str, entry: str, answers: str, known: str, **parameters: tuple[str, str]
-    ) -> Choice:
+    ) -> FlavorChoice:
         """Return the choice, with a notice for each key that nothing reads."""
         notices = self.document.unknown(f"{self.key}.", self.keys, _COMMON | set(known.split()))
         if self.keys.get("code"):
@@ -92,10 +92,10 @@ class _Flavor:
             hint = "Install them where the server runs, if the model needs them."
             place = f"{self.key}.code"
             notices.append(self.document.finding(place, found, "", hint, Severity.NOTICE))
-        return Choice(engine, entry, self.key, answers, parameters, tuple(notices))
+        return FlavorChoice(engine, entry, self.key, answers, parameters, tuple(notices))
 
 
-def _onnx(flavor: _Flavor) -> Choice:
+def _onnx(flavor: _Flavor) -> FlavorChoice:
     entry = flavor.entry("data", "model_path", default="model.onnx")
     told = flavor.keys.get("onnx_session_options") or {}
     place = f"{flavor.key}.onnx_session_options"
@@ -115,17 +115,17 @@ def _onnx(flavor: _Flavor) -> Choice:
         notices.append(flavor.document.finding(place, found, "", "", Severity.NOTICE))
     known = "data model_path onnx_version onnx_session_options providers save_as_external_data"
     chosen = flavor.choice("onnx", entry, NAMED, known, **parameters)
-    return Choice(chosen.engine, entry, chosen.key, NAMED, parameters, (*chosen.notices, *notices))
+    return FlavorChoice(chosen.engine, entry, chosen.key, NAMED, parameters, (*chosen.notices, *notices))
 
 
-def _xgboost(flavor: _Flavor) -> Choice:
+def _xgboost(flavor: _Flavor) -> FlavorChoice:
     entry = flavor.entry("data", "model_path", default="model.xgb")
     known = "data model_path model_class model_format xgb_version"
     kind = flavor.text("model_class", "xgboost.core.Booster")
     return flavor.choice("xgboost", entry, LIST, known, **_of_booster(flavor, kind))
 
 
-def _lightgbm(flavor: _Flavor) -> Choice:
+def _lightgbm(flavor: _Flavor) -> FlavorChoice:
     entry = flavor.entry("data", "model_path", default="model.lgb")
     kind = flavor.text("model_class", "lightgbm.basic.Booster")
     if not kind.endswith(".Booster"):
@@ -139,12 +139,12 @@ def _of_booster(flavor: _Flavor, kind: str) -> dict[str, tuple[str, str]]:
     return {"answer": ("values", f"{flavor.key}.model_class")} if kind.endswith(".Booster") else {}
 
 
-def _sklearn(flavor: _Flavor) -> Choice:
+def _sklearn(flavor: _Flavor) -> FlavorChoice:
     entry = flavor.entry("pickled_model", "data", "model_path", default="model.pkl")
     return _estimator(flavor, entry, "pickled_model data model_path sklearn_version")
 
 
-def _estimator(flavor: _Flavor, entry: str, known: str) -> Choice:
+def _estimator(flavor: _Flavor, entry: str, known: str) -> FlavorChoice:
     """Return the choice for an estimator in a skops file or a pickle: which of both its name has to say."""
     place = f"{flavor.key}.serialization_format"
     written, is_skops = flavor.text("serialization_format"), entry.lower().endswith(FORMATS[SKOPS])
@@ -164,10 +164,10 @@ def _estimator(flavor: _Flavor, entry: str, known: str) -> Choice:
     found = "a folder does not say which types are to be trusted: whoever starts the server does"
     hint = f"If you trust them: --engine-parameters sklearn.{TYPES}={','.join(map(str, flavor.keys[TYPES]))[:400]}"
     notice = flavor.document.finding(f"{flavor.key}.{TYPES}", found, "", hint, Severity.NOTICE)
-    return Choice("sklearn", entry, chosen.key, LIST, parameters, (*chosen.notices, notice))
+    return FlavorChoice("sklearn", entry, chosen.key, LIST, parameters, (*chosen.notices, notice))
 
 
-def _tensorflow(flavor: _Flavor) -> Choice:
+def _tensorflow(flavor: _Flavor) -> FlavorChoice:
     known = (
         "data saved_model_dir model_type meta_graph_tags signature_def_key keras_module keras_version save_format "
         "model_path custom_objects"
@@ -191,7 +191,7 @@ def _tensorflow(flavor: _Flavor) -> Choice:
     return flavor.choice("tensorflow", entry, NAMED, known)
 
 
-def _pytorch(flavor: _Flavor) -> Choice:
+def _pytorch(flavor: _Flavor) -> FlavorChoice:
     folder = flavor.entry("model_data", "data", "model_path", default="data", is_folder=True)
     root = flavor.document.path.parent
     names = [one for one in ("model.pt2", "model.pth", "model.pt") if (root / folder / one).is_file()]
@@ -221,7 +221,7 @@ def _is_scripted(document: ModelDocument, entry: str) -> bool:
         return False
 
 
-_NATIVE: Mapping[str, Callable[[_Flavor], Choice]] = {
+_NATIVE: Mapping[str, Callable[[_Flavor], FlavorChoice]] = {
     "onnx": _onnx,
     "xgboost": _xgboost,
     "lightgbm": _lightgbm,
@@ -236,12 +236,12 @@ _PYFUNC_KEYS = frozenset(
 )
 
 
-def choose(document: ModelDocument) -> Choice:
+def choose(document: ModelDocument) -> FlavorChoice:
     """Return what serves a folder. Raises ConfigError with the way out where nothing does."""
     return _native(document) or _unserved(document)
 
 
-def _native(document: ModelDocument) -> Choice | None:
+def _native(document: ModelDocument) -> FlavorChoice | None:
     name = next((one for one in _NATIVE if one in document.flavors), "")
     if name:
         return _NATIVE[name](_Flavor(document, name, document.flavors[name], f"flavors.{name}"))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from trivium.formats.each import read_each, unopened
 from trivium.formats.mlflow.document import FILE, ModelDocument, read_document
-from trivium.formats.mlflow.flavors import Choice, choose
+from trivium.formats.mlflow.flavors import FlavorChoice, choose
 from trivium.formats.mlflow.signature import Signature, read_signature
 from trivium.types.datatype import BY_NAME, DataType
 from trivium.types.errors import ConfigError, frameless
@@ -173,8 +173,8 @@ def _datatype(signature: Signature) -> DataType:
     return DataType.FP32 if found and all(one is DataType.FP32 for one in found) else DataType.FP64
 
 
-def _arguments(choice: Choice, signature: Signature) -> Mapping[str, object]:
-    """Return what the translator is told, as JSON values."""
+def _arguments(choice: FlavorChoice, signature: Signature) -> Mapping[str, object]:
+    """Return the arguments of the translator, as JSON values."""
     inputs = signature.inputs
     tensor = inputs.tensors[0].name if choice.takes_tables and len(inputs.tensors) == 1 else ""
     return {
@@ -185,7 +185,7 @@ def _arguments(choice: Choice, signature: Signature) -> Mapping[str, object]:
     }
 
 
-def _unfit(document: ModelDocument, choice: Choice, signature: Signature) -> list[Finding]:
+def _unfit(document: ModelDocument, choice: FlavorChoice, signature: Signature) -> list[Finding]:
     """Return what there is to know about a signature. Raises ConfigError for one that the engine cannot serve."""
     columns = signature.inputs.columns
     allowed = [DataType.BOOL, DataType.INT32, DataType.INT64, DataType.FP32, DataType.FP64]
@@ -210,8 +210,8 @@ def _unfit(document: ModelDocument, choice: Choice, signature: Signature) -> lis
 def _told(
     arguments: Mapping[str, object], inputs: tuple[TensorSpec, ...]
 ) -> tuple[tuple[TensorSpec, ...], bool]:
-    """Return inputs of which the model file tells a name alone, as the signature tells them: a table is FP32 then, as
-    MLflow hands it to PyTorch. Are there such?
+    """Return inputs as the signature has them where the model file gives them no more than names, and whether it is so.
+    A table is FP32 then, as MLflow hands it to PyTorch.
     """
     columns, tensors = arguments["columns"], arguments["tensors"]
     assert isinstance(columns, list), "it was made so"

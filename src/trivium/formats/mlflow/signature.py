@@ -60,7 +60,7 @@ class SignatureTensor:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The inputs or the outputs: columns or tensors, or neither where nothing is told."""
+    """Holds the inputs or the outputs: columns or tensors, or neither where the file has none."""
 
     columns: tuple[Column, ...] = ()
     tensors: tuple[SignatureTensor, ...] = ()
@@ -68,7 +68,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a model takes and gives, and the names of its parameters."""
+    """Holds the inputs and outputs of a model, and the names of its parameters."""
 
     inputs: Side = Side()
     outputs: Side = Side()

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from trivium.translators.scoring.bodies import BAD_REQUEST, INVALID_VALUE, Listed, Table, refused
+from trivium.translators.scoring.bodies import BAD_REQUEST, INVALID_VALUE, ListedArrays, Table, refused
 from trivium.types.datatype import Array, DataType
 from trivium.types.payload import Tensor, Tensors
 from trivium.types.spec import TensorSpec
@@ -23,7 +23,7 @@ class ScoringColumn:
 
 @dataclass(frozen=True, slots=True)
 class ScoringInputs:
-    """What a model takes: its inputs with whole dims, and the columns of its signature, if that has some. `tensors` are
+    """Holds the inputs of a model with whole dims, and the columns of its signature, if that has some. `tensors` are
     the names in a signature of tensors.
     """
 
@@ -31,11 +31,11 @@ class ScoringInputs:
     columns: Sequence[ScoringColumn] = ()
     tensors: Sequence[str] = ()
 
-    def made_of(self, asked: Table | Listed) -> Tensors:
+    def made_of(self, asked: Table | ListedArrays) -> Tensors:
         """Return the inputs. Raises INVALID, in MLflow's form."""
-        if isinstance(asked, Listed):
+        if isinstance(asked, ListedArrays):
             asked = self._columns_of(asked)
-        if isinstance(asked, Listed):
+        if isinstance(asked, ListedArrays):
             return self._arrays(asked.value)
         if self.columns:
             return self._of_columns(asked, self._chosen(asked))
@@ -51,7 +51,7 @@ class ScoringInputs:
         columns = [ScoringColumn(name, "double", True) for name in asked.columns]
         return self._of_columns(asked, dict(zip(asked.columns, columns, strict=True)))
 
-    def _columns_of(self, asked: Listed) -> Table | Listed:
+    def _columns_of(self, asked: ListedArrays) -> Table | ListedArrays:
         """Return arrays by name as a table, where the model has columns."""
         value = asked.value
         if isinstance(value, Mapping) and self._are_columns(value):

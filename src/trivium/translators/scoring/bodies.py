@@ -34,7 +34,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedArrays:
     """One array as lists of lists, or one by each name."""
 
     value: object
@@ -74,8 +74,8 @@ def read_document(data: bytes | memoryview) -> object:
         raise refused(f"The body is no JSON: {error}. Send {_ONE_OF}.") from error
 
 
-def read_json(document: object) -> Table | Listed:
-    """Read one of the four forms. `params`, which native models have none of, may stand beside them."""
+def read_json(document: object) -> Table | ListedArrays:
+    """Read one of the four forms. The body may have `params` as well, which no native model takes."""
     if not isinstance(document, dict):
         raise refused(f"The body is {_kind(document)}. Send {_ONE_OF}.")
     found = [one for one in FORMS if one in document]
@@ -94,7 +94,7 @@ def read_json(document: object) -> Table | Listed:
         return _records(value, RECORDS)
     if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
         return _records(value, form)
-    return Listed(value)
+    return ListedArrays(value)
 
 
 def _split(value: object) -> Table:
@@ -119,7 +119,7 @@ def _split(value: object) -> Table:
 
 
 def _records(value: object, form: str) -> Table:
-    """Make columns of rows; what a row lacks is missing in it."""
+    """Make columns of rows; a column that a row does not have is missing in it."""
     if not isinstance(value, list):
         raise refused(f"{form} is {_kind(value)}. Send a list of objects, one for each row.")
     if all(isinstance(row, list) for row in value) and value:

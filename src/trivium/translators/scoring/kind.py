@@ -14,7 +14,7 @@ from trivium.translators.answers import json_answer
 from trivium.translators.checking import translator_of
 from trivium.translators.requests import body_of, content_type_of, data_of
 from trivium.translators.scoring.arrays import ScoringColumn, ScoringInputs, fitted
-from trivium.translators.scoring.bodies import FORMS, Listed, Table, read_csv, read_document, read_json
+from trivium.translators.scoring.bodies import FORMS, ListedArrays, Table, read_csv, read_document, read_json
 from trivium.types.datatype import DataType
 from trivium.types.errors import ServeError, frameless
 from trivium.types.findings import Finding
@@ -68,7 +68,7 @@ class ScoringTranslator:
         except ServeError as error:
             return frameless(error)
 
-    def _scored(self, raw: Raw) -> Table | Listed | None:
+    def _scored(self, raw: Raw) -> Table | ListedArrays | None:
         """Return what a scoring body holds; None for a body of another form."""
         if raw.form not in _BODIES or len(raw.parts) != 1 or raw.parts[0].name:
             return None
