@@ -39,6 +39,7 @@ _TOP = frozenset(
         "run_id",
         "saved_input_example_info",
         "signature",
+        "time_created",
         "type_hint_from_example",
         "utc_time_created",
     ]

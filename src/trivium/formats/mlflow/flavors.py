@@ -6,7 +6,7 @@ nothing; it opens no model. Source: MLflow's `save_model` of each flavor, 1.x to
 
 import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from trivium.files import open_file
@@ -28,8 +28,8 @@ _BUNDLED = ".skops"
 
 @dataclass(frozen=True, slots=True)
 class FlavorChoice:
-    """Names the engine that serves a folder, the file or folder that it opens, and its parameters with their keys. `key`
-    is the flavor's place.
+    """Names the engine that serves a folder, the file or folder that it opens, and its parameters with their keys.
+    `key` is the flavor's place.
     """
 
     engine: str
@@ -115,7 +115,7 @@ def _onnx(flavor: _Flavor) -> FlavorChoice:
         notices.append(flavor.document.finding(place, found, "", "", Severity.NOTICE))
     known = "data model_path onnx_version onnx_session_options providers save_as_external_data"
     chosen = flavor.choice("onnx", entry, NAMED, known, **parameters)
-    return FlavorChoice(chosen.engine, entry, chosen.key, NAMED, parameters, (*chosen.notices, *notices))
+    return replace(chosen, notices=(*chosen.notices, *notices))
 
 
 def _xgboost(flavor: _Flavor) -> FlavorChoice:
@@ -164,7 +164,7 @@ def _estimator(flavor: _Flavor, entry: str, known: str) -> FlavorChoice:
     found = "a folder does not say which types are to be trusted: whoever starts the server does"
     hint = f"If you trust them: --engine-parameters sklearn.{TYPES}={','.join(map(str, flavor.keys[TYPES]))[:400]}"
     notice = flavor.document.finding(f"{flavor.key}.{TYPES}", found, "", hint, Severity.NOTICE)
-    return FlavorChoice("sklearn", entry, chosen.key, LIST, parameters, (*chosen.notices, notice))
+    return replace(chosen, notices=(*chosen.notices, notice))
 
 
 def _tensorflow(flavor: _Flavor) -> FlavorChoice:
@@ -244,7 +244,11 @@ def choose(document: ModelDocument) -> FlavorChoice:
 def _native(document: ModelDocument) -> FlavorChoice | None:
     name = next((one for one in _NATIVE if one in document.flavors), "")
     if name:
-        return _NATIVE[name](_Flavor(document, name, document.flavors[name], f"flavors.{name}"))
+        chosen = _NATIVE[name](_Flavor(document, name, document.flavors[name], f"flavors.{name}"))
+        beside = document.unknown(
+            f"flavors.{PYFUNC}.", _pyfunc(document), _PYFUNC_KEYS | {"config", "streamable"}
+        )
+        return replace(chosen, notices=(*chosen.notices, *beside))
     told = _pyfunc(document)
     native = {f"mlflow.{one}": one for one in _NATIVE}.get(str(told.get("loader_module")))
     if native is None:

@@ -130,6 +130,16 @@ def test_a_python_function_of_a_native_flavor_is_that_flavor(tmp_path: Path, loa
     assert (read(folder).engine, read(folder).entry) == (loader, "model.file")
 
 
+def test_a_folder_of_the_first_versions_is_read(tmp_path: Path) -> None:
+    """MLflow's documentation of its storage format shows this one."""
+    text = (
+        "time_created: 2018-05-25T17:28:53.35\n\nflavors:\n  sklearn:\n    sklearn_version: 0.19.1\n"
+        "    pickled_model: model.pkl\n  python_function:\n    loader_module: mlflow.sklearn\n"
+    )
+    spec = read(put(save(tmp_path / "m", text), "model.pkl"))
+    assert (spec.engine, spec.entry, spec.reports) == ("sklearn", "model.pkl", ())
+
+
 def test_an_estimator_answers_by_the_method_that_was_saved(tmp_path: Path) -> None:
     document = mlmodel("sklearn", {"pickled_model": "model.skops"})
     document["flavors"]["python_function"]["predict_fn"] = "predict_proba"
@@ -190,6 +200,11 @@ def test_a_folder_of_runs_is_told_where_its_model_lies(tmp_path: Path) -> None:
     [
         ({"signatur": None}, "signatur", "signature"),
         ({"run_ids": "0"}, "run_ids", "run_id"),
+        (
+            {"flavors": {"onnx": {"data": "model.onnx"}, "python_function": {"predict_fun": "predict"}}},
+            "flavors.python_function.predict_fun",
+            "predict_fn",
+        ),
         ({"flavors": {"onnx": {"data": "model.onnx", "provider": []}}}, "flavors.onnx.provider", "providers"),
     ],
 )

@@ -90,6 +90,26 @@ def test_without_a_signature_columns_keep_their_order(body: object) -> None:
     assert arrays(spec_of(), body) == {"input-0": ROWS}
 
 
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ({"dataframe_split": {"columns": ["x"], "index": [0, 1], "data": [[1], [-1]]}}, "application/json"),
+        ("x\n1\n-1\n", "text/csv"),
+    ],
+)
+def test_a_column_of_integers_is_read_from_json_and_csv_alike(body: object, kind: str) -> None:
+    """Source: mlflow/mlflow issue 5525."""
+    inputs = (TensorSpec("input-0", DataType.FP64, (-1, 1)),)
+    assert arrays(spec_of(inputs, [["x", "integer", True]]), body, kind) == {"input-0": [[1.0], [-1.0]]}
+
+
+def test_the_body_of_mlflow_1_is_told_the_forms_of_today() -> None:
+    made = before(spec_of(columns=COLUMNS), {"columns": ["a", "b"], "index": [0], "data": [[1, 2]]})
+    assert isinstance(made, ServeError)
+    assert "columns, index, data" in made.message
+    assert "dataframe_split" in made.message
+
+
 def test_columns_without_names_go_by_position() -> None:
     unnamed = [["", "double", True]] * 2
     assert arrays(spec_of(columns=unnamed), SPLIT) == {"input-0": ROWS}
