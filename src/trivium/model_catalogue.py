@@ -114,6 +114,7 @@ _ENGINES: dict[str, Callable[[], Engine]] = {
 }
 _FORMATS: tuple[Callable[[], Format], ...] = (
     lambda: BARE,
+    lazily("trivium.formats.mlflow.repository:FORMAT"),
     lazily("trivium.servers.triton.repository.repository:FORMAT"),
     _torchserve,
     lazily("trivium.formats.huggingface.repository:FORMAT"),

@@ -127,9 +127,15 @@ def an_archive(root):
     return root
 
 
+def a_folder_of_mlflow(root):
+    a_file(root, "model.onnx")
+    (root / "MLmodel").write_text("flavors:\n  onnx:\n    data: model.onnx\n")
+    return root
+
+
 MODELS = {
     **{"bare": a_bare_model, "triton": a_repository, "djl": a_djl_folder, "torchserve": an_archive},
-    "huggingface": checkpoint,
+    **{"huggingface": checkpoint, "mlflow": a_folder_of_mlflow},
 }
 """A path per format that it claims: a new format needs a row here."""
 

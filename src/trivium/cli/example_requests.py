@@ -117,8 +117,9 @@ def _posted(route: str, body: object) -> str:
 def _translated(translator: TranslatorSpec, route: str) -> str:
     """Make a command with what a model's translator takes."""
     kind = TRANSLATORS.get(translator.name)
-    if kind is not None and kind.example:
-        return f"curl -s{_JSON} {route} -d {shlex.quote(kind.example)}"
+    example = translator.arguments.get("example", "" if kind is None else kind.example)
+    if example:
+        return f"curl -s{_JSON} {route} -d {shlex.quote(str(example))}"
     return f"curl -s -T {shlex.quote(str(places.pictures()[7]))} {route}"
 
 

@@ -16,6 +16,7 @@ from trivium.translators.pictures.detection import (
 from trivium.translators.pictures.kind import PictureKind, PictureTask
 from trivium.translators.pictures.segmentation import SemanticSegmenter
 from trivium.translators.reading import ArgumentFinding
+from trivium.translators.scoring.kind import KIND as SCORING
 from trivium.translators.texts.classification import TextClassification
 from trivium.translators.texts.embedding import CrossEncoder, TextEmbedding
 from trivium.translators.texts.fill_mask import FillMask
@@ -75,6 +76,7 @@ def kinds(fetch: FetchFile) -> dict[str, TranslatorKind]:
     """Return the kinds by their names; what a URL names they get by `fetch`."""
     made: tuple[TranslatorKind, ...] = (
         CUSTOM,
+        SCORING,
         *(PictureKind(task, fetch) for task in PICTURES),
         *map(TextKind, TEXTS),
     )

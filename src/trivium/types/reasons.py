@@ -58,6 +58,7 @@ INVALID_GRAPH: Final = "invalid_graph"  # no metadata; found before anything was
 NO_ENGINE: Final = "no_engine"  # model, version, engine
 NO_PACKAGES: Final = "no_packages"  # model, version; those that it names could not be installed
 TRANSLATION: Final = "translation"  # words, as the original has them
+SCORING: Final = "scoring"  # error_code, as MLflow has it; a body that scores a model of MLflow
 TRACE_UNFIT: Final = "trace_unfit"  # why
 NO_SEQUENCE: Final = "no_sequence"  # model
 SEQUENCE_ROWS: Final = "sequence_rows"  # model

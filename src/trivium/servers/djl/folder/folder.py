@@ -23,8 +23,8 @@ PROPERTIES = "serving.properties"
 _VERSION = re.compile(r"0|[1-9][0-9]{0,17}")
 """How Triton writes the folder of a version."""
 
-_MLFLOW = "MLmodel"
-"""What a folder of MLflow has, beside pickles of its own."""
+MLFLOW = "MLmodel"
+"""What a folder of MLflow has, beside models of its own: without settings of DJL's it is MLflow's."""
 
 _COMMON = (".json", ".txt")
 """Ends of models' names that other files have as well."""
@@ -145,11 +145,13 @@ def looks_like_model(folder: DjlModelFolder) -> bool:
         return False
     if PROPERTIES in folder.files:
         return True
+    if MLFLOW in folder.files:
+        return False
     detected = detect(folder.files, folder.prefixes)
     if detected is None or not detected.is_served:
         return False
     if detected.built_in:
-        return _MLFLOW not in folder.files
+        return True
     if detected.engine.runs_handlers:
         text = folder.text(detected.entry)
         is_around = CONFIG in folder.files and bool(formatters_of(text))
@@ -177,6 +179,8 @@ def store_entries(path: Path) -> list[Path]:
                 return []
             if not files and not folders:
                 continue
+            if MLFLOW in files and PROPERTIES not in files:
+                return []
         elif entry.suffix.lower() == ".mar":
             return []
         elif not is_archive(entry):

@@ -57,6 +57,7 @@ TABLE = ErrorTable(
         Code.DRAINING: ErrorRow(503, "WlmShutdownException"),
         Code.OUT_OF_MEMORY: ErrorRow(507, "WlmOutOfMemoryException"),
         reasons.TRANSLATION: ErrorRow(400, "TranslateException"),
+        reasons.SCORING: ErrorRow(400, "TranslateException"),
         reasons.INVALID_GRAPH: _ILLEGAL,
         ILLEGAL: _ILLEGAL,
         reasons.NO_ROUTE: ErrorRow(404, ROUTE_TYPE),
@@ -198,6 +199,8 @@ def _is_handlers(error: ServeError) -> bool:
 
 def _body(error: ServeError, status: int, type_name: str, words: str) -> bytes:
     message = wire_text(words or error.message)
+    if error.reason == reasons.SCORING:  # clients of MLflow's server read its own form
+        return indented({"error_code": str(error.metadata["error_code"]), "message": message})
     if _is_handlers(error):
         return indented({"code": status, "message": HANDLER_FAILED, "error": message})
     return indented({"code": status, "type": type_name, "message": message})

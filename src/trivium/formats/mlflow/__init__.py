@@ -1,0 +1,1 @@
+"""Folders that MLflow writes, as models."""
