@@ -97,6 +97,8 @@ _ENGINES: dict[str, Callable[[], Engine]] = {
     "sklearn": lazily("trivium.engines.tabular.sklearn_files:ENGINE"),
     "xgboost": lazily("trivium.engines.tabular.xgboost_files:ENGINE"),
     "lightgbm": lazily("trivium.engines.tabular.lightgbm_files:ENGINE"),
+    "openvino": lazily("trivium.engines.graphs.openvino_files:ENGINE"),
+    "paddle": lazily("trivium.engines.graphs.paddle_files:ENGINE"),
     "identity": lazily("trivium.engines.identity:ENGINE"),
     "python-djl": _djl_python,
     "python-torchserve": _torchserve_python,

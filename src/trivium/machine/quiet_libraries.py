@@ -5,9 +5,10 @@ from collections.abc import Mapping
 QUIET: Mapping[str, str] = {
     "TQDM_DISABLE": "1",
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+    "GLOG_minloglevel": "3",
     "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1",
 }
-"""Of tqdm, huggingface_hub and transformers."""
+"""Of tqdm, huggingface_hub, Paddle and transformers."""
 
 
 def quieted(environment: Mapping[str, str]) -> dict[str, str]:
