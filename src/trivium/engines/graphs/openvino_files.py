@@ -15,7 +15,7 @@ from trivium.settings.kinds import OneOf, Truth, Whole
 from trivium.settings.parameters import place_of, read_parameters
 from trivium.settings.setting import Setting
 from trivium.types.datatype import Array, DataType
-from trivium.types.errors import Code, ServeError
+from trivium.types.errors import Code, ServeError, said_by
 from trivium.types.running import Placement
 from trivium.types.spec import ModelSpec, TensorSpec
 
@@ -53,6 +53,11 @@ _RENAMED = {
 """Parameters that the original had once, and no longer reads."""
 _EXTENSION = "CPU_EXTENSION_PATH"
 
+_CPU, _NPU, _VIRTUAL = "CPU", "NPU", ("AUTO", "MULTI", "HETERO")
+"""Devices by OpenVINO's names. An NPU does not compute in FP32; virtual ones choose among the others."""
+_UNFIT = ("shape", "could not create a")
+"""Words of errors about tensors that do not fit together: all of OpenVINO's are of one type."""
+_SOURCES = ("Exception from ", "Check '", "Caught exception")
 _SAVE = "Save it anew with OpenVINO: openvino.save_model(model, 'model.xml')."
 _DATATYPES: Mapping[str, DataType] = {
     "boolean": DataType.BOOL,
@@ -94,7 +99,7 @@ def _open(spec: ModelSpec, threads: int, placement: Placement | None) -> Graph:
     try:
         request = core.compile_model(model, device, _properties(told, threads, device)).create_infer_request()
     except Exception as error:
-        raise unopened(spec, "OpenVINO", error, _SAVE) from error
+        raise unopened(spec, "OpenVINO", _short(error), _SAVE) from error
     call = _Call(openvino, request, inputs, outputs)
     return Graph(inputs, outputs, call.run, (ValueError,), request.cancel, notes)
 
@@ -121,9 +126,9 @@ class _Call:
             self._request.start_async(given, share_inputs=True)
             self._request.wait()
         except RuntimeError as error:
-            if "shape" in str(error).lower():
-                raise ValueError(str(error)) from error
-            raise
+            short = _short(error)
+            is_unfit = any(words in str(error).lower() for words in _UNFIT)
+            raise (ValueError if is_unfit else RuntimeError)(str(short)) from error
         found = (self._request.get_output_tensor(place) for place in range(len(self._outputs)))
         return [
             one.bytes_data.astype(object) if is_text else np.array(one.data)
@@ -145,15 +150,13 @@ def _read(spec: ModelSpec, core: Any) -> Any:
         weights = path.with_suffix(".bin")
         hint = f"Its weights are in {weights}, which is not there: copy that file, too."
         lacks = path.suffix == ".xml" and not weights.exists()
-        raise unopened(spec, "OpenVINO", error, hint if lacks else _SAVE) from error
+        raise unopened(spec, "OpenVINO", _short(error), hint if lacks else _SAVE) from error
 
 
 def _device(spec: ModelSpec, device: str, there: Sequence[str]) -> str:
     """Return the device that is named, if it is there; virtual ones choose among those."""
     first = device.upper().partition(":")[0]
-    if first in ("AUTO", "MULTI", "HETERO", "BATCH") or first.partition(".")[0] in {
-        one.partition(".")[0] for one in there
-    }:
+    if first in _VIRTUAL or first.partition(".")[0] in {one.partition(".")[0] for one in there}:
         return device.upper()
     raise ServeError(
         Code.LOAD_FAILED,
@@ -164,19 +167,20 @@ def _device(spec: ModelSpec, device: str, there: Sequence[str]) -> str:
 
 def _properties(told: Mapping[str, Any], threads: int, device: str) -> dict[str, Any]:
     """Return what a model is compiled with. Without bounds each instance would take all processors."""
-    precision = "bf16" if told.get(_BF16.name) else "f32"
     made: dict[str, Any] = {"PERFORMANCE_HINT": told.get(_HINT.name, "LATENCY")}
-    if device != "CPU":
-        return made
+    if not device.startswith(_NPU):
+        made["INFERENCE_PRECISION_HINT"] = "bf16" if told.get(_BF16.name) else "f32"
     streams = told.get(_STREAMS.name, 1)
-    workers = told.get(_WORKERS.name, threads)
-    return {
-        **made,
-        "INFERENCE_PRECISION_HINT": precision,
+    bounds = {
         "NUM_STREAMS": streams.upper() if isinstance(streams, str) else streams,
-        "INFERENCE_NUM_THREADS": workers,
+        "INFERENCE_NUM_THREADS": told.get(_WORKERS.name, threads),
         "ENABLE_CPU_PINNING": False,
     }
+    if device == _CPU:
+        return {**made, **bounds}
+    if device.partition(":")[0] in _VIRTUAL:
+        made["DEVICE_PROPERTIES"] = {_CPU: bounds}
+    return made
 
 
 def _shaped(library: Any, core: Any, model: Any, spec: ModelSpec, is_told: bool) -> Any:
@@ -197,7 +201,7 @@ def _shaped(library: Any, core: Any, model: Any, spec: ModelSpec, is_told: bool)
     except Exception as error:
         if is_told:
             hint = f"Correct the dims, or remove {_RESHAPES.name}."
-            raise unopened(spec, "OpenVINO", error, hint) from error
+            raise unopened(spec, "OpenVINO", _short(error), hint) from error
         return _read(spec, core)
     if is_told or all(_is_opened(port.partial_shape) for port in model.outputs):
         return model
@@ -248,6 +252,13 @@ def _name(port: Any, named: Sequence[TensorSpec]) -> str:
     names = sorted(port.get_names())
     known = [one.name for one in named if one.name in names]
     return str((known or names or [port.node.friendly_name])[0])
+
+
+def _short(error: Exception) -> Exception:
+    """Return an error of OpenVINO without the places in its own sources that it comes from."""
+    lines = [one.strip() for one in said_by(error).splitlines()]
+    kept = [one for one in lines if one and not one.startswith(_SOURCES)]
+    return RuntimeError(" ".join(kept).rstrip(".") or said_by(error))
 
 
 def _notes(spec: ModelSpec) -> Sequence[str]:

@@ -1,7 +1,7 @@
 """PaddlePaddle: opens programs that `paddle.jit.save` and its predecessors wrote, with their parameters.
 
-A predictor knows its tensors by name alone, so that datatypes and dims are read from the program: see `paddle_programs`.
-Parameters are called as the calls of `paddle.inference.Config` that they become.
+A predictor knows its tensors by name alone, so that datatypes and dims are read from the program, by
+`paddle_programs`. Parameters are called as the calls of `paddle.inference.Config` that they become.
 """
 
 import warnings

@@ -85,13 +85,9 @@ def _older(paddle: Any, data: bytes) -> Program:
             kind: [names[place] for which, names in ends if which == kind]
             for kind, place in (("feed", 1), ("fetch", 0))
         }
-        tensors = [
-            {name: _variable(block.var(name)) for name in named[kind]} for kind in ("feed", "fetch")
-        ]
+        tensors = [{name: _variable(block.var(name)) for name in named[kind]} for kind in ("feed", "fetch")]
         parameters = [
-            name
-            for name, one in block.vars.items()
-            if one.persistable and name not in ("feed", "fetch")
+            name for name, one in block.vars.items() if one.persistable and name not in ("feed", "fetch")
         ]
     return Program(tensors[0], tensors[1], parameters)
 

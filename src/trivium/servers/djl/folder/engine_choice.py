@@ -12,7 +12,7 @@ from trivium.codecs.near_names import near
 from trivium.formats.checkpoint.checkpoint import CheckpointReading
 from trivium.servers.djl.folder.estimators import is_opened
 from trivium.servers.djl.folder.folder import DjlModelFolder
-from trivium.servers.djl.words.detection import Detected, detect, find_estimator, find_file
+from trivium.servers.djl.words.detection import Detected, detect, find_entry, find_estimator, find_named
 from trivium.servers.djl.words.engines import (
     NAMES,
     PYTHON,
@@ -64,7 +64,7 @@ def choose(settings: DjlSettings, folder: DjlModelFolder) -> Choice | None:
     if engine.value.runs_handlers:
         entry = _entry_point(settings, folder, prefixes, function.value)
     else:
-        entry = _model_file(settings, folder, prefixes, engine.value.suffixes)
+        entry = _model_file(settings, folder, prefixes, engine.value)
     if entry is None:
         return None
     has_mode = engine.value.runs_handlers
@@ -129,13 +129,14 @@ def _engine(
 
 
 def _model_file(
-    settings: DjlSettings, folder: DjlModelFolder, prefixes: tuple[str, ...], suffixes: tuple[str, ...]
+    settings: DjlSettings, folder: DjlModelFolder, prefixes: tuple[str, ...], engine: DjlEngine
 ) -> Placed[str] | None:
-    file = find_file(folder.files, prefixes, suffixes)
+    file = find_entry(folder.files, prefixes, engine) or find_named(folder.files, engine)
     if file:
         return Placed(file, Origin(str(folder.path / file), ""))
-    (suffix, *_) = suffixes
-    expected = " or ".join(f"{prefix}{suffix}" for prefix in dict.fromkeys((*prefixes, "model")))
+    (suffix, *_) = engine.suffixes
+    named = dict.fromkeys(f"{prefix}{suffix}" for prefix in (*prefixes, "model"))
+    expected = " or ".join((*named, *engine.files))
     written = settings.text(_PREFIX).origin
     key = written.key or _PREFIX[0]
     hint = folder.misnamed((suffix,), key) or "Add the model file."

@@ -100,3 +100,16 @@ XGBOOST = {**NATIVE, **used("option.Mode", "option.TreeLimit")}
 
 LIGHTGBM = {**NATIVE, **used("option.inference_type")}
 """Keys of LightGBM's files."""
+
+PADDLE = {
+    **NATIVE,
+    **used("option.CMLNumThreads", "option.enableMKLDNN", "option.SwitchIrOptim", "option.removePass"),
+    **reported("Paddle writes no lines of its own here", "option.DisableGlog", harmless=("", "true")),
+    **reported(
+        "Paddle's own operators compute here, as without it: for ONNX Runtime, convert the model to ONNX",
+        "option.enableONNXRuntime",
+        "option.enableOrtOptimization",
+        harmless=_NO,
+    ),
+}
+"""Keys of Paddle's files."""

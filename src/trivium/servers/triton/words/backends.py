@@ -11,6 +11,7 @@ from trivium.servers.triton.words.config_text import ConfigText
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.findings import Change, Finding
+from trivium.types.unserved import UNSERVED, WEIGHTS
 
 PRIVATE_REGIONS = ("triton_python_backend_shm_region_",)
 """Keys of shared memory begin so that the original's Python backend keeps for itself (sheet `triton`, section 4.10)."""
@@ -64,7 +65,7 @@ BACKENDS = (
         completes=True,
         tells_shapes=True,
     ),
-    Backend("openvino", "", "model.xml"),
+    Backend("openvino", "", "model.xml", completes=True),
     Backend("pytorch", "pytorch_libtorch", "model.pt", engine="torch", tells_shapes=True, leaves_open=True),
     Backend("pytorch", "torch_aoti", "model.pt2", engine="torch", tells_shapes=True),
     Backend("python", "", "model.py", engine="python-triton", needs_tensors=False),
@@ -75,14 +76,18 @@ BACKENDS = (
 _OF_OTHER_LAYOUTS = ("python-", "workflow")
 """How names of backends begin that we print for models whose files no config.pbtxt describes."""
 _TO_ONNX = 'Convert the model to ONNX{}, and write backend: "onnxruntime".'
-_WEIGHTS = "Serve the folder of its weights, as Hugging Face has them, itself: `trivium serve FOLDER`."
 WAYS_OUT: Mapping[str, str] = {
     "tensorrt": _TO_ONNX.format(": a plan runs on the GPU alone that it was made for"),
     "tensorflow": _TO_ONNX.format(", by tf2onnx for example"),
-    "openvino": _TO_ONNX.format(""),
     "dali": 'Write its steps as a model with backend: "python".',
-    "vllm": _WEIGHTS,
-    "tensorrtllm": _WEIGHTS,
+    "vllm": WEIGHTS,
+    "tensorrtllm": WEIGHTS,
+    **{
+        name: row.way_out
+        for row in UNSERVED
+        for name in (row.library.lower(), *row.names)
+        if name != "tensorrt"
+    },
 }
 """Backend of the original that nothing here stands for -> what to do instead."""
 
