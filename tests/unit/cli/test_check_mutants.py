@@ -20,6 +20,7 @@ FILES = {
     "Python": {"model_py": HANDLER},
     "PyTorch": {"m_pt": ""},
     "OnnxRuntime": {"m_onnx": ""},
+    "PaddlePaddle": {"m_pdmodel": ""},
     "XGBoost": {"m_json": ""},
     "LightGBM": {"m_txt": ""},
 }
