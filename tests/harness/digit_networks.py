@@ -1,6 +1,6 @@
 """A small network that names digits, trained by scikit-learn, in the files of OpenVINO and of Paddle.
 
-Paddle is used in processes of its own alone, since it does not bear every library beside it: this file is their program.
+Paddle is used in processes of its own alone, whose program this file is: it does not bear every library beside it.
 """
 
 import json

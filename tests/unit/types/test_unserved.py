@@ -1,4 +1,4 @@
-"""Libraries whose files are refused: each is named in every format's words, and nothing that is served is among them."""
+"""Libraries whose files are refused: each is named in every format, and nothing that is served is among them."""
 
 import pytest
 from tests.harness import djl_folders, triton_folders

@@ -99,7 +99,7 @@ def _open(spec: ModelSpec, threads: int, placement: Placement | None) -> Graph:
     try:
         request = core.compile_model(model, device, _properties(told, threads, device)).create_infer_request()
     except Exception as error:
-        raise unopened(spec, "OpenVINO", _short(error), _SAVE) from error
+        raise unopened(spec, "OpenVINO", RuntimeError(_plain(said_by(error))), _SAVE) from error
     call = _Call(openvino, request, inputs, outputs)
     return Graph(inputs, outputs, call.run, (ValueError,), request.cancel, notes)
 
@@ -126,9 +126,9 @@ class _Call:
             self._request.start_async(given, share_inputs=True)
             self._request.wait()
         except RuntimeError as error:
-            short = _short(error)
-            is_unfit = any(words in str(error).lower() for words in _UNFIT)
-            raise (ValueError if is_unfit else RuntimeError)(str(short)) from error
+            text = _plain(said_by(error))
+            is_unfit = any(words in text.lower() for words in _UNFIT)
+            raise (ValueError if is_unfit else RuntimeError)(text) from error
         found = (self._request.get_output_tensor(place) for place in range(len(self._outputs)))
         return [
             one.bytes_data.astype(object) if is_text else np.array(one.data)
@@ -150,7 +150,9 @@ def _read(spec: ModelSpec, core: Any) -> Any:
         weights = path.with_suffix(".bin")
         hint = f"Its weights are in {weights}, which is not there: copy that file, too."
         lacks = path.suffix == ".xml" and not weights.exists()
-        raise unopened(spec, "OpenVINO", _short(error), hint if lacks else _SAVE) from error
+        raise unopened(
+            spec, "OpenVINO", RuntimeError(_plain(said_by(error))), hint if lacks else _SAVE
+        ) from error
 
 
 def _device(spec: ModelSpec, device: str, there: Sequence[str]) -> str:
@@ -201,7 +203,7 @@ def _shaped(library: Any, core: Any, model: Any, spec: ModelSpec, is_told: bool)
     except Exception as error:
         if is_told:
             hint = f"Correct the dims, or remove {_RESHAPES.name}."
-            raise unopened(spec, "OpenVINO", _short(error), hint) from error
+            raise unopened(spec, "OpenVINO", RuntimeError(_plain(said_by(error))), hint) from error
         return _read(spec, core)
     if is_told or all(_is_opened(port.partial_shape) for port in model.outputs):
         return model
@@ -254,11 +256,11 @@ def _name(port: Any, named: Sequence[TensorSpec]) -> str:
     return str((known or names or [port.node.friendly_name])[0])
 
 
-def _short(error: Exception) -> Exception:
-    """Return an error of OpenVINO without the places in its own sources that it comes from."""
-    lines = [one.strip() for one in said_by(error).splitlines()]
+def _plain(words: str) -> str:
+    """Return what OpenVINO says of an error without the places in its own sources that it comes from."""
+    lines = [one.strip() for one in words.splitlines()]
     kept = [one for one in lines if one and not one.startswith(_SOURCES)]
-    return RuntimeError(" ".join(kept).rstrip(".") or said_by(error))
+    return " ".join(kept).rstrip(".") or words
 
 
 def _notes(spec: ModelSpec) -> Sequence[str]:
