@@ -40,7 +40,10 @@ parameters: { key: "PERFORMANCE_HINT" value: { string_value: "LATENCY" } }
 parameters: { key: "ENABLE_BATCH_PADDING" value: { string_value: "YES" } }
 dynamic_batching {}
 """
-ONNX = 'backend: "openvino"\ndefault_model_filename: "model.onnx"\n'
+ONNX = """backend: "openvino"
+input [{ name: "x" data_type: TYPE_FP32 dims: [ -1, 64 ] }]
+default_model_filename: "model.onnx"
+"""
 
 
 @pytest.fixture(scope="module")

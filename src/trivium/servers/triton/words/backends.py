@@ -24,7 +24,8 @@ class Backend:
     `engine` is ours; `cpu_instances` holds for a CPU group without a count; `completes` says whether inputs
     and outputs may be left to the model file; `needs_tensors` whether there must be some at all;
     `tells_shapes` whether its engine takes inputs that tell of requests' shapes; `leaves_open` whether its files may
-    tell a tensor's name alone, so that datatype and shape are those of each request.
+    tell a tensor's name alone, so that datatype and shape are those of each request; `keeps_dims` whether a model is not
+    completed to batch where its configured dims have the first dimension of the file.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Backend:
     needs_tensors: bool = True
     tells_shapes: bool = False
     leaves_open: bool = False
+    keeps_dims: bool = False
 
     @property
     def engine_name(self) -> str:
@@ -65,7 +67,7 @@ BACKENDS = (
         completes=True,
         tells_shapes=True,
     ),
-    Backend("openvino", "", "model.xml", completes=True),
+    Backend("openvino", "", "model.xml", completes=True, keeps_dims=True),
     Backend("pytorch", "pytorch_libtorch", "model.pt", engine="torch", tells_shapes=True, leaves_open=True),
     Backend("pytorch", "torch_aoti", "model.pt2", engine="torch", tells_shapes=True),
     Backend("python", "", "model.py", engine="python-triton", needs_tensors=False),
