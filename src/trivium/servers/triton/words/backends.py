@@ -24,8 +24,8 @@ class Backend:
     `engine` is ours; `cpu_instances` holds for a CPU group without a count; `completes` says whether inputs
     and outputs may be left to the model file; `needs_tensors` whether there must be some at all;
     `tells_shapes` whether its engine takes inputs that tell of requests' shapes; `leaves_open` whether its files may
-    tell a tensor's name alone, so that datatype and shape are those of each request; `keeps_dims` whether a model is not
-    completed to batch where its configured dims have the first dimension of the file.
+    tell a tensor's name alone, so that datatype and shape are those of each request; `keeps_dims` whether a model
+    is not completed to batch where its configured dims have the first dimension of the file.
     """
 
     name: str
