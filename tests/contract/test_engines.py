@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from onnx import TensorProto
-from tests.harness import graph_models, onnx_models, saved_models, torch_models
+from tests.harness import digit_networks, onnx_models, saved_models, torch_models
 from tests.harness.virtual_models import make_spec
 
 from trivium.catalogue import CATALOGUE
@@ -53,7 +53,7 @@ def openvino(folder):
     made = library.opset8.relu(given)  # which gives zeros and ones back
     made.output(0).get_tensor().set_names({"y"})
     library.save_model(library.Model([made], [given], "relu"), folder / "m.xml", compress_to_fp16=False)
-    return graph_models.spec_of(folder / "m.xml", "openvino", ROWS)
+    return digit_networks.completed(folder / "m.xml", "openvino", {}, ROWS)
 
 
 MODELS = {

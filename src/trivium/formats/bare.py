@@ -4,6 +4,7 @@ Its dims are whole and nothing is batched: whether a first dimension means a bat
 file does not tell, nothing else here does: such a file is refused with the ways to serve it.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from trivium.types.spec import (
     Batching,
     Defaults,
     InstanceGroup,
+    InvalidModel,
     Limits,
     ModelFacts,
     ModelSpec,
@@ -22,6 +24,7 @@ from trivium.types.spec import (
     ReadResult,
     TensorSpec,
 )
+from trivium.types.unserved import Unserved, unserved_file
 from trivium_worker.estimators import FORMATS, PICKLES, SKOPS
 
 ENGINES: Mapping[str, str] = {
@@ -41,11 +44,18 @@ _SYMBOL = "-symbol.json"
 """How the name of MXNet's symbol files ends."""
 
 _STARTS = {b"tree\n": "lightgbm", b"tree\r\n": "lightgbm"}
-_PARTS = {b"learner": "xgboost", b'"magic":"pir"': "paddle", b"<net ": "openvino"}
-"""What is in the first bytes of a file of JSON or XML -> engine."""
+_LEARNER = b"learner"
+_PROGRAM = re.compile(rb'\{\s*"base_code"\s*:\s*\{[^}]*"magic"\s*:\s*"pir"')
+_GRAPH = re.compile(rb"(\xef\xbb\xbf)?\s*(<\?xml[^>]*\?>\s*)?<net\s")
 BY_CONTENT = (".bst", ".json", ".txt", ".xml")
 """Suffixes that more than one library gives its files: their first bytes tell which it was."""
+_BIN = ".bin"
 _HEAD = 256
+
+FOLDERS: Mapping[str, str] = {"model.xml": "openvino"}
+"""A file that makes a folder the model -> its engine, which opens further files beside it."""
+_OTHERS = ("serving.properties", "model.py", "config.pbtxt", "MAR-INF")
+"""What makes such a folder another format's."""
 
 _RULES = {
     "name": "the file's name",
@@ -68,24 +78,32 @@ class BareFormat:
 
     name = "bare"
     expects = (
-        f"a file that ends in {', '.join(ENGINES)}, <name>-symbol.json of MXNet, or one of XGBoost, LightGBM, OpenVINO "
-        "or Paddle"
+        f"a file that ends in {', '.join(ENGINES)}, <name>-symbol.json of MXNet, one of XGBoost, LightGBM, OpenVINO or "
+        f"Paddle, or a folder with {' or '.join(FOLDERS)}"
     )
 
     def claims(self, path: Path) -> bool:
-        """An existing file whose name ends in one of the suffixes, or whose first bytes tell."""
+        """An existing file whose name ends in one of the suffixes, or whose first bytes tell; one that is known and not
+        served, too, to say so. A folder by the file in it.
+        """
         try:
-            return path.is_file() and bool(_engine_of(path))
+            file = _file_of(path)
+            return file is not None and bool(_unserved(file) or _engine_of(file))
         except OSError:
             return False
 
     def read(self, path: Path, defaults: Defaults) -> ReadResult:
         """One version, "1". The file itself is opened by the engine alone."""
+        title, path = path.name, _file_of(path) or path
+        if row := _unserved(path):
+            return ReadResult((), (InvalidModel(path.stem, path, (_refusal(row, path),)),))
         suffix, engine = path.suffix.lower(), _engine_of(path)
         origin = {field: Origin(rule, "") for field, rule in _RULES.items()}
-        is_symbol = engine == "mxnet"
+        is_symbol, is_folder = engine == "mxnet", title != path.name
         told = "first bytes" if suffix in BY_CONTENT and not is_symbol else f"suffix {suffix}"
-        name = path.name.removesuffix(_SYMBOL) if is_symbol else path.stem
+        name = title if is_folder else path.name.removesuffix(_SYMBOL) if is_symbol else path.stem
+        if is_folder:
+            origin["name"] = Origin("the folder's name", "")
         origin["engine"] = Origin(f"the file's {told}", "")
         origin |= {field: Origin(str(path), "") for field in ("root", "entry")}
         parameters = defaults.parameters_of(engine)
@@ -119,6 +137,32 @@ class BareFormat:
         return replace(spec, inputs=facts.inputs, outputs=facts.outputs, origin=origin)
 
 
+def _file_of(path: Path) -> Path | None:
+    """Return the file that is a path, or that makes a folder the model; None where there is none. Raises OSError."""
+    if path.is_file():
+        return path
+    if any((path / name).exists() for name in _OTHERS):
+        return None
+    return next((path / name for name in FOLDERS if (path / name).is_file()), None)
+
+
+def _unserved(path: Path) -> Unserved | None:
+    """Return whose file this is, where nothing here opens it. Raises OSError."""
+    suffix = path.suffix.lower()
+    return unserved_file(suffix, _head(path) if suffix == _BIN else b"")
+
+
+def _refusal(row: Unserved, path: Path) -> Finding:
+    found = f"a model of {row.library}, which is not supported in this version"
+    expected = f"a file that ends in {', '.join(ENGINES)}"
+    return Finding(Severity.ERROR, str(path), None, "", found, expected, row.way_out)
+
+
+def _head(path: Path) -> bytes:
+    with open_file(path) as file:
+        return file.read(_HEAD)
+
+
 def _engine_of(path: Path) -> str:
     """Return the engine that a file's suffix or its first bytes name; empty for none. Raises OSError."""
     suffix = path.suffix.lower()
@@ -126,10 +170,13 @@ def _engine_of(path: Path) -> str:
         return "mxnet"
     if suffix not in BY_CONTENT:
         return ENGINES.get(suffix, "")
-    with open_file(path) as file:
-        head = file.read(_HEAD)
-    if head.startswith((b"{", b"<")):
-        return next((engine for part, engine in _PARTS.items() if part in head), "")
+    head = _head(path)
+    if suffix == ".xml":
+        return "openvino" if _GRAPH.match(head) else ""
+    if _PROGRAM.match(head):
+        return "paddle"
+    if head.startswith(b"{") and _LEARNER in head:
+        return "xgboost"
     return next((engine for start, engine in _STARTS.items() if head.startswith(start)), "")
 
 

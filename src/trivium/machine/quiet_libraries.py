@@ -9,9 +9,10 @@ from contextlib import contextmanager
 QUIET: Mapping[str, str] = {
     "TQDM_DISABLE": "1",
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+    "GLOG_minloglevel": "3",
     "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1",
 }
-"""Of tqdm, huggingface_hub and transformers."""
+"""Of tqdm, huggingface_hub, Paddle and transformers."""
 
 _PATIENCE = 1.0
 """Seconds that are waited for the last lines: a process that was started meanwhile may hold the pipe open."""

@@ -20,9 +20,9 @@ FILES = {
     "Python": {"model_py": HANDLER},
     "PyTorch": {"m_pt": ""},
     "OnnxRuntime": {"m_onnx": ""},
+    "PaddlePaddle": {"m_pdmodel": ""},
     "XGBoost": {"m_json": ""},
     "TensorFlow": {"saved_model.pb": ""},
-    "PaddlePaddle": {"inference.pdmodel": "", "inference.pdiparams": ""},
     "LightGBM": {"m_txt": ""},
     "MXNet": {"m-symbol.json": ""},
 }

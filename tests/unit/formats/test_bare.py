@@ -83,6 +83,13 @@ def test_an_onnx_file_may_have_no_inputs(tmp_path: Path) -> None:
         ("net.json", b'{"name": "net"}', ""),
         ("net.txt", b"trees are green\n", ""),
         ("net.bst", b"", ""),
+        ("net.pdmodel", b"", "paddle"),
+        ("net.json", b'{"base_code":{"magic":"pir","trainable":true,"version":4},"program":', "paddle"),
+        ("net.json", b'{"base_code": {"magic": "other"}}', ""),
+        ("net.xml", b'<?xml version="1.0"?>\n<net name="m" version="11">', "openvino"),
+        ("net.XML", b'\xef\xbb\xbf<net name="m" version="10" >', "openvino"),
+        ("net.xml", b'<?xml version="1.0"?>\n<network name="m">', ""),
+        ("net.xml", b"<html>", ""),
     ],
 )
 def test_a_suffix_of_several_libraries_is_told_by_the_first_bytes(
@@ -94,3 +101,47 @@ def test_a_suffix_of_several_libraries_is_told_by_the_first_bytes(
     if engine:
         (spec,) = FORMAT.read(path, Defaults()).specs
         assert (spec.name, spec.engine) == ("net", engine)
+
+
+def test_a_folder_with_a_graph_of_openvino_is_a_model_named_after_it(tmp_path: Path) -> None:
+    folder = tmp_path / "digits"
+    folder.mkdir()
+    (folder / "model.xml").write_bytes(b"<net >")
+    assert FORMAT.claims(folder)
+    (spec,) = FORMAT.read(folder, Defaults()).specs
+    assert (spec.name, spec.root, spec.entry, spec.engine) == ("digits", folder, "model.xml", "openvino")
+    assert spec.groups == (InstanceGroup("digits"),)
+    for other in ("serving.properties", "config.pbtxt", "model.py"):
+        (folder / other).touch()
+        assert not FORMAT.claims(folder)
+        (folder / other).unlink()
+    (folder / "model.xml").write_bytes(b"<html>")
+    assert not FORMAT.claims(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "library", "words"),
+    [
+        ("model.plan", b"", "TensorRT", "serve the ONNX model that it was built from"),
+        ("net.TRT", b"", "TensorRT", "serve the ONNX model"),
+        ("net.engine", b"", "TensorRT", "serve the ONNX model"),
+        ("net.uff", b"", "UFF", "tf2onnx"),
+        ("net.bin", b"\xba\x16\x4f\x2f\x0c\x00", "fastText", "fasttext.load_model"),
+        ("net.ftz", b"", "fastText", "fasttext.load_model"),
+        ("net.caffemodel", b"", "Caffe", "caffe2onnx"),
+        ("net.prototxt", b"", "Caffe", "caffe2onnx"),
+        ("net.neff", b"", "Neuron", "that it was compiled from"),
+        ("net.tflite", b"", "TFLite", "tf2onnx"),
+    ],
+)
+def test_a_file_that_nothing_here_opens_is_refused_by_its_library_s_name(
+    tmp_path: Path, name: str, start: bytes, library: str, words: str
+) -> None:
+    (tmp_path / name).write_bytes(start)
+    assert FORMAT.claims(tmp_path / name)
+    reading = FORMAT.read(tmp_path / name, Defaults())
+    assert reading.specs == ()
+    (finding,) = reading.unreadable[0].findings
+    assert finding.file == str(tmp_path / name)
+    assert f"a model of {library}, which is not supported" in finding.found
+    assert words in finding.hint

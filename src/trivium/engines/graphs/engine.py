@@ -92,7 +92,9 @@ class GraphModel:
 
 
 class GraphEngine:
-    """A descriptor of one library, called `library` in errors. `options` are those that its files' models know."""
+    """A descriptor of one library, called `library` in errors. `options` are those that its files' models know; of the
+    parameters named in `judged` the library's own row says what they mean.
+    """
 
     takes: frozenset[PayloadKind] = frozenset({PayloadKind.TENSORS})
     has_facts = True
@@ -104,6 +106,7 @@ class GraphEngine:
         opens: OpenGraph,
         hazards: Sequence[Hazard] = (),
         options: Sequence[Setting] = (),
+        judged: Sequence[str] = (),
     ) -> None:
         self.name = name
         self.isolation = isolation_by(hazards)
@@ -111,12 +114,13 @@ class GraphEngine:
         self.options = (THREADS, *options)
         self._library = library
         self._opens = opens
+        self._judged = judged
 
     def facts(self, spec: ModelSpec) -> ModelFacts:
         """Inputs and outputs as the file declares them. Raises as `Engine.facts` says."""
         graph = self._opened(spec, None)
         notes = (
-            *unknown_parameters(spec.parameters, self.name, [row.name for row in self.options]),
+            *unknown_parameters(spec.parameters, self.name, [row.name for row in self.options], self._judged),
             *graph.notes,
         )
         batchable = all(tensor.dims[:1] == (-1,) for tensor in (*graph.inputs, *graph.outputs))

@@ -12,7 +12,7 @@ from trivium.codecs.near_names import near
 from trivium.formats.checkpoint.checkpoint import CheckpointReading
 from trivium.servers.djl.folder.estimators import is_opened
 from trivium.servers.djl.folder.folder import DjlModelFolder
-from trivium.servers.djl.words.detection import Detected, detect, find_estimator, find_file
+from trivium.servers.djl.words.detection import Detected, detect, find_entry, find_estimator
 from trivium.servers.djl.words.engines import (
     NAMES,
     PYTHON,
@@ -131,7 +131,7 @@ def _engine(
 def _model_file(
     settings: DjlSettings, folder: DjlModelFolder, prefixes: tuple[str, ...], engine: DjlEngine
 ) -> Placed[str] | None:
-    file = find_file(folder.files, prefixes, engine.suffixes) or folder.inner_file(prefixes, engine.files)
+    file = find_entry(folder.files, prefixes, engine) or folder.inner_file(prefixes, engine.files)
     if file:
         return Placed(file, Origin(str(folder.path / file), ""))
     suffix = next(iter(engine.suffixes), "")

@@ -45,14 +45,14 @@ def detect(names: Collection[str], prefixes: Sequence[str], has_model_id: bool =
     `prefixes` are the names, besides `model`, that its files may begin with.
     """
     for engine in ENGINES:
-        if entry := find_file(names, prefixes, engine.suffixes):
+        if entry := find_entry(names, prefixes, engine):
             return Detected(engine, entry, f"the file {entry}")
     for engine in ENGINES:
         for suffix, handler in engine.built_in.items():
             if entry := find_file(names, prefixes, (suffix,)):
                 return Detected(engine, entry, f"the file {entry}", handler)
     for engine in ENGINES:
-        if entry := next((name for name in engine.files if name in names), ""):
+        if entry := find_named(names, engine):
             return Detected(engine, entry, f"the file {entry}")
     if has_model_id or "config.json" in names:
         rule = "option.model_id" if has_model_id else "the file config.json"
@@ -68,6 +68,26 @@ def detect(names: Collection[str], prefixes: Sequence[str], has_model_id: bool =
 def find_estimator(names: Collection[str], prefixes: Sequence[str]) -> str:
     """The file that DJL serves by its handler for scikit-learn, where no code of the folder's does; else empty."""
     return find_file(names, prefixes, ESTIMATORS)
+
+
+def find_entry(names: Collection[str], prefixes: Sequence[str], engine: DjlEngine) -> str:
+    """The first file of an engine that is named after the folder or `model`; else empty."""
+    suffixes = [
+        (suffix, [name for name in names if _is_whole(names, name, engine)]) for suffix in engine.suffixes
+    ]
+    return next((entry for suffix, whole in suffixes if (entry := find_file(whole, prefixes, (suffix,)))), "")
+
+
+def find_named(names: Collection[str], engine: DjlEngine) -> str:
+    """The first file that is an engine's by its whole name; else empty."""
+    return next((name for name in engine.files if name in names and _is_whole(names, name, engine)), "")
+
+
+def _is_whole(names: Collection[str], name: str, engine: DjlEngine) -> bool:
+    """Is the file there that tells this one from others with such a name, if it needs one?"""
+    stem, dot, suffix = name.rpartition(".")
+    needed = engine.beside.get(dot + suffix)
+    return needed is None or stem + needed in names
 
 
 def find_file(names: Collection[str], prefixes: Sequence[str], suffixes: Sequence[str]) -> str:

@@ -10,10 +10,11 @@ from trivium.servers.djl.words import keys
 from trivium.servers.djl.words.language_model_keys import LANGUAGE_MODEL as LANGUAGE_MODEL_KEYS
 from trivium.servers.djl.words.task_model_keys import TASK_MODEL as TASK_MODEL_KEYS
 from trivium.settings.setting import Setting, Support
+from trivium.types.unserved import UNSERVED
 from trivium_worker.estimators import FORMATS, PICKLES, SKOPS
 
 _SWITCH = {"true": "1", "false": "0"}
-_WORDS = {"true": "true", "false": "false"}
+_SWITCH_WORDS = {"true": "true", "false": "false"}
 _EXPORT = "Export the model to ONNX or TorchScript, or run it in a model.py."
 
 
@@ -35,7 +36,8 @@ class DjlEngine:
     """An engine of DJL. `engine` is ours that serves it, empty where none does: then `way_out` says what to do.
 
     `spellings` are further names in serving.properties, and what is reported of them, if anything. A file named after
-    the folder or `model` with one of `suffixes`, or a file of `files`, is a model of the engine. A file with a key of
+    the folder or `model` with one of `suffixes`, or a file of `files`, is a model of the engine; one that ends in a key
+    of `beside` only where the file that ends in its value is there as well. A file with a key of
     `built_in` needs that handler of DJL's own, of which ours has `SKLEARN_HANDLER`. An engine that `generates` serves
     language models, without a handler; one that `answers_bodies` serves models of texts so, by whole calls. `unknown`
     says what a key without a row is, where nobody takes it.
@@ -45,6 +47,7 @@ class DjlEngine:
     suffixes: tuple[str, ...] = ()
     engine: str = ""
     files: tuple[str, ...] = ()
+    beside: Mapping[str, str] = field(default_factory=dict)
     spellings: Mapping[str, str] = field(default_factory=dict)
     built_in: Mapping[str, str] = field(default_factory=dict)
     keys: Mapping[str, Setting] = field(default_factory=dict)
@@ -129,6 +132,20 @@ ENGINES = (
     PYTORCH,
     ONNX,
     DjlEngine(
+        "PaddlePaddle",
+        (".pdmodel", ".json"),
+        "paddle",
+        files=("inference.pdmodel", "inference.json", "__model__"),
+        beside={".json": ".pdiparams"},
+        keys=keys.PADDLE,
+        options=(
+            EngineOption("option.CMLNumThreads", "threads", default="1"),
+            EngineOption("option.enableMKLDNN", "onednn", _SWITCH_WORDS),
+            EngineOption("option.SwitchIrOptim", "ir_optim", _SWITCH_WORDS),
+            EngineOption("option.removePass", "delete_pass"),
+        ),
+    ),
+    DjlEngine(
         "XGBoost",
         (".json", ".xgb", ".bst", ".ubj"),
         "xgboost",
@@ -148,8 +165,6 @@ ENGINES = (
             EngineOption("option.TreeLimit", "tree_limit", default="0"),
         ),
     ),
-    DjlEngine("TensorRT", (".trt", ".uff")),
-    DjlEngine("TFLite", (".tflite",)),
     DjlEngine(
         "Llama",
         (".gguf",),
@@ -164,19 +179,6 @@ ENGINES = (
         options=(
             EngineOption("option.Tags", "tags"),
             EngineOption("option.SignatureDefKey", "signature"),
-        ),
-    ),
-    DjlEngine(
-        "PaddlePaddle",
-        (),
-        "paddle",
-        files=("inference.json", "inference.pdmodel", "__model__"),
-        keys=keys.PADDLE,
-        options=(
-            EngineOption("option.CMLNumThreads", "threads"),
-            EngineOption("option.enableMKLDNN", "onednn", _WORDS),
-            EngineOption("option.SwitchIrOptim", "ir_optim", _WORDS),
-            EngineOption("option.removePass", "remove_passes"),
         ),
     ),
     MXNET,
@@ -201,6 +203,10 @@ ENGINES = (
     ),
     DjlEngine("Rust"),
     DjlEngine("TritonServer"),
+    *(
+        DjlEngine(row.library, row.suffixes, spellings=dict.fromkeys(row.names, ""), way_out=row.way_out)
+        for row in UNSERVED
+    ),
 )
 """Every engine of DJL, in the order in which a folder's files are tried for them."""
 

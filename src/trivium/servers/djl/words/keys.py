@@ -104,10 +104,15 @@ LIGHTGBM = {**NATIVE, **used("option.inference_type")}
 PADDLE = {
     **NATIVE,
     **used("option.CMLNumThreads", "option.enableMKLDNN", "option.SwitchIrOptim", "option.removePass"),
-    **reported("Paddle's own log is silent here", "option.DisableGlog"),
-    **reported("Paddle runs its programs itself", "option.enableONNXRuntime", "option.enableOrtOptimization"),
+    **reported("Paddle writes no lines of its own here", "option.DisableGlog", harmless=("", "true")),
+    **reported(
+        "Paddle's own operators compute here, as without it: for ONNX Runtime, convert the model to ONNX",
+        "option.enableONNXRuntime",
+        "option.enableOrtOptimization",
+        harmless=_NO,
+    ),
 }
-"""Keys of Paddle's programs."""
+"""Keys of Paddle's files."""
 
 TENSORFLOW = {
     **NATIVE,

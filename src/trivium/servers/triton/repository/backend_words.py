@@ -40,9 +40,6 @@ MOST = 9999
 
 _ON = frozenset({"true", "on", "1", "yes"})
 _OWN_SESSION = "each instance has a session and threads of its own"
-_SHAPES = Needless(
-    "rows are joined as dynamic_batching says, and a model takes every shape that its file allows"
-)
 WORDS: Mapping[str, BackendWords] = {
     "tensorflow": BackendWords(
         {
@@ -57,23 +54,6 @@ WORDS: Mapping[str, BackendWords] = {
             "TF_USE_PER_SESSION_THREADS": Needless(_OWN_SESSION, _ON),
             "MAX_SESSION_SHARE_COUNT": Needless(_OWN_SESSION, frozenset({"1"})),
         },
-    ),
-    "openvino": BackendWords(
-        {
-            "INFERENCE_NUM_THREADS": "threads",
-            "CPU_THREADS_NUM": "threads",
-            "NUM_STREAMS": "streams",
-            "CPU_THROUGHPUT_STREAMS": "streams",
-            "PERFORMANCE_HINT": "performance_hint",
-            "TARGET_DEVICE": "target_device",
-        },
-        ("INFERENCE_NUM_THREADS", "CPU_THREADS_NUM", "NUM_STREAMS", "CPU_THROUGHPUT_STREAMS"),
-        {
-            **dict.fromkeys(("SKIP_OV_DYNAMIC_BATCHSIZE", "ENABLE_BATCH_PADDING"), _SHAPES),
-            **dict.fromkeys(("RESHAPE_IO_LAYOUTS", "RESHAPE_IO_LAYERS"), _SHAPES),
-            "PERFORMANCE_HINT_NUM_REQUESTS": Needless("an instance runs one batch at a time"),
-        },
-        frozenset({"", "0", "auto", "numa", "cpu_throughput_auto", "cpu_throughput_numa"}),
     ),
 }
 """Backend -> its words; the parameters of all others are the engine's own, or read by a module of their own."""

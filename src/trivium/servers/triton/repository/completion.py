@@ -31,7 +31,8 @@ def complete(spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
     """
     if facts.document:
         return complete_by_model(spec, facts.document)
-    if not any(backend.completes for backend in BACKENDS if backend.engine_name == spec.engine):
+    backends = [backend for backend in BACKENDS if backend.engine_name == spec.engine]
+    if not any(backend.completes for backend in backends):
         return open_tensors.told(spec, facts)
     document = document_of(spec)
     assert document is not None, "a spec of another format was given to the Triton format to finish"
@@ -43,7 +44,8 @@ def complete(spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
         if config.max_batch_size > 0 and not facts.batchable:
             fault = with_fact(_not_batchable(text, facts), disagreements.autofill(spec.name))
             raise ConfigError(of_version((fault,), spec.name, spec.version))
-        _fill(document.default_rows, text, facts, rules)
+        is_whole = any(backend.keeps_dims for backend in backends) and _is_whole(spec, facts)
+        _fill(0 if is_whole else document.default_rows, text, facts, rules)
     faults = [*_contradictions(text, facts), *(check_warmups(text) if rules else ())]
     if any(finding.severity is Severity.ERROR for finding in faults):
         raise ConfigError(of_version((*spec.reports, *faults), spec.name, spec.version))
@@ -72,6 +74,12 @@ def _fill(default_rows: int, text: ConfigText, facts: ModelFacts, rules: dict[st
             for i in range(len(tensors)):
                 parts = ("name", "data_type", "dims", "reshape.shape")
                 rules |= {f"{section}[{i}].{part}": _FROM_FILE for part in parts}
+
+
+def _is_whole(spec: ModelSpec, facts: ModelFacts) -> bool:
+    """Has a configured tensor as many dims as the file has with its first?"""
+    ranks = {tensor.name: len(tensor.dims) for tensor in (*facts.inputs, *facts.outputs)}
+    return any(ranks.get(one.name) == len(one.dims) for one in (*spec.inputs, *spec.outputs))
 
 
 def _without_rows(tensor: TensorSpec, first: int) -> TensorSpec:

@@ -11,6 +11,7 @@ from trivium.servers.triton.words.config_text import ConfigText
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.findings import Change, Finding
+from trivium.types.unserved import UNSERVED, WEIGHTS
 
 PRIVATE_REGIONS = ("triton_python_backend_shm_region_",)
 """Keys of shared memory begin so that the original's Python backend keeps for itself (sheet `triton`, section 4.10)."""
@@ -23,7 +24,8 @@ class Backend:
     `engine` is ours; `cpu_instances` holds for a CPU group without a count; `completes` says whether inputs
     and outputs may be left to the model file; `needs_tensors` whether there must be some at all;
     `tells_shapes` whether its engine takes inputs that tell of requests' shapes; `leaves_open` whether its files may
-    tell a tensor's name alone, so that datatype and shape are those of each request.
+    tell a tensor's name alone, so that datatype and shape are those of each request; `keeps_dims` whether a model
+    is not completed to batch where its configured dims have the first dimension of the file.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Backend:
     needs_tensors: bool = True
     tells_shapes: bool = False
     leaves_open: bool = False
+    keeps_dims: bool = False
 
     @property
     def engine_name(self) -> str:
@@ -64,7 +67,7 @@ BACKENDS = (
         completes=True,
         tells_shapes=True,
     ),
-    Backend("openvino", "", "model.xml", engine="openvino", completes=True),
+    Backend("openvino", "", "model.xml", completes=True, keeps_dims=True),
     Backend("pytorch", "pytorch_libtorch", "model.pt", engine="torch", tells_shapes=True, leaves_open=True),
     Backend("pytorch", "torch_aoti", "model.pt2", engine="torch", tells_shapes=True),
     Backend("python", "", "model.py", engine="python-triton", needs_tensors=False),
@@ -75,12 +78,17 @@ BACKENDS = (
 _OF_OTHER_LAYOUTS = ("python-", "workflow")
 """How names of backends begin that we print for models whose files no config.pbtxt describes."""
 _TO_ONNX = 'Convert the model to ONNX{}, and write backend: "onnxruntime".'
-_WEIGHTS = "Serve the folder of its weights, as Hugging Face has them, itself: `trivium serve FOLDER`."
 WAYS_OUT: Mapping[str, str] = {
     "tensorrt": _TO_ONNX.format(": a plan runs on the GPU alone that it was made for"),
     "dali": 'Write its steps as a model with backend: "python".',
-    "vllm": _WEIGHTS,
-    "tensorrtllm": _WEIGHTS,
+    "vllm": WEIGHTS,
+    "tensorrtllm": WEIGHTS,
+    **{
+        name: row.way_out
+        for row in UNSERVED
+        for name in (row.library.lower(), *row.names)
+        if name != "tensorrt"
+    },
 }
 """Backend of the original that nothing here stands for -> what to do instead."""
 

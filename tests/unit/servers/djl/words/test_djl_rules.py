@@ -68,6 +68,14 @@ def test_what_lies_in_an_archive(members, inner, tops):
         (["m.pt", "model.pt"], "PyTorch", "m.pt"),
         (["model.onnx", "config.json"], "OnnxRuntime", "model.onnx"),
         (["model.json"], "XGBoost", "model.json"),
+        (["m.json", "other.pdiparams"], "XGBoost", "m.json"),
+        (["m.json", "m.pdiparams"], "PaddlePaddle", "m.json"),
+        (["model.pdmodel", "model.pdiparams"], "PaddlePaddle", "model.pdmodel"),
+        (["inference.json", "inference.pdiparams"], "PaddlePaddle", "inference.json"),
+        (["inference.pdmodel", "inference.json", "inference.pdiparams"], "PaddlePaddle", "inference.pdmodel"),
+        (["__model__", "__params__"], "PaddlePaddle", "__model__"),
+        (["m.engine"], "TensorRT", "m.engine"),
+        (["m.prototxt", "m.caffemodel"], "Caffe", "m.caffemodel"),
         (["saved_model.pb"], "TensorFlow", "saved_model.pb"),
         (["m-0001.params"], "MXNet", "m-0001.params"),
         (["m.tflite"], "TFLite", "m.tflite"),
@@ -91,7 +99,7 @@ def test_models_of_djls_own_handlers(names, has_id, built_in):
 
 
 def test_nothing_is_detected_in_other_folders():
-    assert detect(["readme.md", "m-001.params", "other.onnx"], ("m",)) is None
+    assert detect(["readme.md", "m-001.params", "other.onnx", "inference.json"], ("m",)) is None
 
 
 @pytest.mark.parametrize(

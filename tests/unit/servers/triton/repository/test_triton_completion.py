@@ -56,6 +56,14 @@ def test_completes(tmp_path: Path, config: str, rows: int, batching: Batching, d
     assert ("dynamic_batching" in printed) == batching.merge
 
 
+@pytest.mark.parametrize(("dims", "rows"), [("[ -1, 4 ]", 0), ("[ 4 ]", 4)])
+def test_openvino_keeps_dims_that_have_the_first_of_the_file(tmp_path: Path, dims: str, rows: int) -> None:
+    config = 'backend: "openvino" default_model_filename: "model.onnx"\n' + INPUT % dims
+    spec = FORMAT.finish(read(tmp_path, config), BATCHABLE)
+    assert (spec.engine, spec.batching.batch_axis) == ("openvino", bool(rows))
+    assert spec.outputs[0].dims == ((2,) if rows else (-1, 2))
+
+
 def test_says_what_came_from_the_file(tmp_path: Path) -> None:
     before = read(tmp_path, "")
     spec = FORMAT.finish(before, BATCHABLE)
