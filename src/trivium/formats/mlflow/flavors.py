@@ -188,7 +188,18 @@ def _tensorflow(flavor: _Flavor) -> FlavorChoice:
             "Export it by model.export('saved_model'), and serve that folder, or save it by "
             "mlflow.tensorflow.save_model of a tf.Module.",
         )
-    return flavor.choice("tensorflow", entry, NAMED, known)
+    return flavor.choice("tensorflow", entry, NAMED, known, **_of_graph(flavor))
+
+
+def _of_graph(flavor: _Flavor) -> dict[str, tuple[str, str]]:
+    """Return the parameters by which the signature and the tags are those that were saved."""
+    parameters = {}
+    if name := flavor.text("signature_def_key"):
+        parameters["signature"] = (name, f"{flavor.key}.signature_def_key")
+    if tags := flavor.keys.get("meta_graph_tags"):
+        written = tags if isinstance(tags, list) else [tags]
+        parameters["tags"] = (",".join(map(str, written)), f"{flavor.key}.meta_graph_tags")
+    return parameters
 
 
 def _pytorch(flavor: _Flavor) -> FlavorChoice:

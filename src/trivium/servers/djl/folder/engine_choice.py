@@ -104,9 +104,9 @@ def _engine(
     if written.value:
         engine, report = NAMES.get(written.value.lower(), (None, ""))
         if engine is None or not engine.engine:
-            settings.fault(
-                "engine", f"engine={written.value}", served_names(), *_way_out(engine, written.value)
-            )
+            found_there = detect(folder.files, prefixes, False)
+            mend = _way_out(engine, written.value, found_there.engine if found_there else None)
+            settings.fault("engine", f"engine={written.value}", served_names(), *mend)
             return None
         if report:
             settings.notice("engine", f"engine={written.value} is served as {engine.name}: {report}")
@@ -296,9 +296,13 @@ def _check_model_id(settings: DjlSettings) -> None:
         )
 
 
-def _way_out(engine: DjlEngine | None, name: str) -> tuple[str, *tuple[Change, ...]]:
-    """Return the hint, and the change that it names, if it names one."""
+def _way_out(engine: DjlEngine | None, name: str, there: DjlEngine | None) -> tuple[str, *tuple[Change, ...]]:
+    """Return the hint, and the change that it names, if it names one: for a name of no engine the nearest, unless the
+    folder has a model of another, which is `there`.
+    """
     if engine is not None:
         return (engine.way_out,)
     meant = near(name, [one for one in SPELLINGS if NAMES[one.lower()][0].engine])
+    if there is not None and there.engine and (not meant or NAMES[meant.lower()][0] is not there):
+        return (f"The folder has a model of {there.name}: write that.", Change(value=there.name))
     return (f"Did you mean {meant}?", Change(value=meant)) if meant else ("Write one of them.",)

@@ -38,7 +38,6 @@ def test_model_folders(tmp_path, files):
         {"model_onnx": "", "config_pbtxt": ""},
         {"serving_properties": "", "config_pbtxt": ""},
         {"config_json": "{}"},
-        {"inference.pdmodel": ""},
     ],
     ids=str,
 )

@@ -335,7 +335,7 @@ def test_a_saved_model_lies_at_the_top_or_in_the_folder_of_its_name(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "files", "words"),
     [
-        (["engine=MXNet"], {}, "Export the model"),
+        (["engine=Rust"], {}, "Export the model"),
         (["engine=Pyton"], {}, "Did you mean Python?"),
         (["engine=zzz"], {}, "Write one of them"),
         (["topK=1"], {"model.tflite": ""}, "TFLite"),

@@ -86,10 +86,10 @@ def test_the_url_in_a_hint_keeps_the_model_s_name(tmp_path: Path) -> None:
     assert "in the model's URL: my_model::PyTorch=" in finding.hint
 
 
-@pytest.mark.parametrize("word", ["MXNe", "TFLit", "Rubikon"])
+@pytest.mark.parametrize("word", ["TritonServe", "TFLit", "Rubikon"])
 def test_no_engine_is_advised_that_is_not_served(word: str, tmp_path: Path) -> None:
     (finding,) = findings_of(djl_folders.make(tmp_path, "m", f"engine={word}", model_py=djl_folders.HANDLER))
-    assert finding.hint == "Write one of them."
+    assert finding.hint == "The folder has a model of Python: write that."
 
 
 def test_a_workflow(tmp_path: Path) -> None:
