@@ -147,7 +147,10 @@ class GraphEngine:
         if not path.exists():
             raise ServeError(Code.LOAD_FAILED, f"Model '{spec.name}': there is no file {path}.")
         if odd := oddity(path):
-            words = f"Model '{spec.name}': {path} is {odd}; expected a file or a folder of {self._library}. Put the model there."
+            words = (
+                f"Model '{spec.name}': {path} is {odd}; expected a file or a folder of {self._library}. Put the model "
+                "there."
+            )
             raise ServeError(Code.LOAD_FAILED, words)
         told = read_parameters(spec, [THREADS])
         return self._opens(spec, told.get("threads", 1), placement)
