@@ -59,6 +59,7 @@ _UNFIT = ("shape", "could not create a")
 """Words of errors about tensors that do not fit together: all of OpenVINO's are of one type."""
 _SOURCES = ("Exception from ", "Check '", "Caught exception")
 _SAVE = "Save it anew with OpenVINO: openvino.save_model(model, 'model.xml')."
+# Not its strings: to read and to write those of a tensor by its Python binding damages the process's memory (2026.4).
 _DATATYPES: Mapping[str, DataType] = {
     "boolean": DataType.BOOL,
     "u8": DataType.UINT8,
@@ -72,7 +73,6 @@ _DATATYPES: Mapping[str, DataType] = {
     "f16": DataType.FP16,
     "f32": DataType.FP32,
     "f64": DataType.FP64,
-    "string": DataType.BYTES,
 }
 
 
@@ -100,28 +100,21 @@ def _open(spec: ModelSpec, threads: int, placement: Placement | None) -> OpenedG
         request = core.compile_model(model, device, _properties(told, threads, device)).create_infer_request()
     except Exception as error:
         raise unopened(spec, "OpenVINO", RuntimeError(_plain(said_by(error))), _SAVE) from error
-    call = _Call(openvino, request, inputs, outputs)
+    call = _Call(request, inputs, outputs)
     return OpenedGraph(inputs, outputs, call.run, (ValueError,), request.cancel, notes)
 
 
 class _Call:
     """Runs one infer request, again and again."""
 
-    def __init__(
-        self, library: Any, request: Any, inputs: Sequence[TensorSpec], outputs: Sequence[TensorSpec]
-    ) -> None:
-        self._library = library
+    def __init__(self, request: Any, inputs: Sequence[TensorSpec], outputs: Sequence[TensorSpec]) -> None:
         self._request = request
-        self._inputs = [(one.name, one.datatype is DataType.BYTES) for one in inputs]
-        self._outputs = [one.datatype is DataType.BYTES for one in outputs]
+        self._inputs = [one.name for one in inputs]
+        self._outputs = range(len(outputs))
 
     def run(self, arrays: Mapping[str, Array]) -> Sequence[Array]:
         """See `OpenedGraph`. What does not fit together by its shape is the input's fault."""
-        given = {
-            place: self._text(arrays[name]) if is_text else arrays[name]
-            for place, (name, is_text) in enumerate(self._inputs)
-            if name in arrays
-        }
+        given = {place: arrays[name] for place, name in enumerate(self._inputs) if name in arrays}
         try:
             self._request.start_async(given, share_inputs=True)
             self._request.wait()
@@ -129,17 +122,7 @@ class _Call:
             text = _plain(said_by(error))
             is_unfit = any(words in text.lower() for words in _UNFIT)
             raise (ValueError if is_unfit else RuntimeError)(text) from error
-        found = (self._request.get_output_tensor(place) for place in range(len(self._outputs)))
-        return [
-            one.bytes_data.astype(object) if is_text else np.array(one.data)
-            for one, is_text in zip(found, self._outputs, strict=True)
-        ]
-
-    def _text(self, array: Array) -> Any:
-        tensor = self._library.Tensor(self._library.Type.string, self._library.Shape(array.shape))
-        if array.size:
-            tensor.bytes_data = np.array(array.tolist(), dtype=bytes)
-        return tensor
+        return [np.array(self._request.get_output_tensor(place).data) for place in self._outputs]
 
 
 def _read(spec: ModelSpec, core: Any) -> Any:
