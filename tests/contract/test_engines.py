@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from onnx import TensorProto
-from tests.harness import digit_networks, onnx_models, saved_models, torch_models
+from tests.harness import onnx_models, saved_models, torch_models
 from tests.harness.virtual_models import make_spec
 
 from trivium.catalogue import CATALOGUE
@@ -46,20 +46,9 @@ def tensorflow(folder):
     return saved_models.spec_of(folder / "m", ROWS)
 
 
-def openvino(folder):
-    library = pytest.importorskip("openvino")
-    given = library.opset8.parameter([-1, 2], library.Type.f32, name="x")
-    given.output(0).get_tensor().set_names({"x"})
-    made = library.opset8.relu(given)  # which gives zeros and ones back
-    made.output(0).get_tensor().set_names({"y"})
-    library.save_model(library.Model([made], [given], "relu"), folder / "m.xml", compress_to_fp16=False)
-    return digit_networks.completed(folder / "m.xml", "openvino", {}, ROWS)
-
-
 MODELS = {
     "identity": identity,
     "onnx": onnx,
-    "openvino": openvino,
     "tensorflow": tensorflow,
     "torch": torchscript,
 }

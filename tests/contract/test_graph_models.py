@@ -1,8 +1,11 @@
 """Models of OpenVINO and Paddle, held beside the libraries that made them: facts, answers, options, damaged files."""
 
 import json
+import os
 import random
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -34,6 +37,11 @@ from trivium.types.payload import Tensors
 from trivium.types.running import Batch
 from trivium.types.spec import Batching, Isolation, TensorSpec
 
+ALONE = "TRIVIUM_TEST_OPENVINO"
+"""Set in a process that has OpenVINO, and runs nothing else behind it: see ADR 60."""
+
+is_alone = ALONE in os.environ
+alone = pytest.mark.skipif(not is_alone, reason="in a process of its own, by the last test here")
 X, SCORES = TensorSpec("x", DataType.FP32, (64,)), TensorSpec("another", DataType.FP32, (10,))
 
 
@@ -49,6 +57,7 @@ def ask(engine: str, path: Path, *parameters: str) -> Any:
     return json.loads(run("ask", engine, path, *parameters).stdout.splitlines()[-1])
 
 
+@alone
 def test_openvino_answers_as_the_library_and_as_what_was_converted(tmp_path: Path) -> None:
     openvino = pytest.importorskip("openvino")
     path = write_openvino(tmp_path / "model.xml")
@@ -62,6 +71,7 @@ def test_openvino_answers_as_the_library_and_as_what_was_converted(tmp_path: Pat
     assert found.argmax(axis=1).tolist() == network().predict(rows).tolist()
 
 
+@alone
 def test_a_file_of_onnx_answers_as_onnx_runtime_does(tmp_path: Path) -> None:
     pytest.importorskip("openvino")
     path = write_onnx(tmp_path / "model.onnx")
@@ -72,6 +82,7 @@ def test_a_file_of_onnx_answers_as_onnx_runtime_does(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, known, atol=1e-4)
 
 
+@alone
 @pytest.mark.parametrize(
     "parameters",
     [
@@ -88,6 +99,7 @@ def test_options_of_openvino_change_no_answer(tmp_path: Path, parameters: dict[s
     np.testing.assert_allclose(found["another"], chances(), atol=1e-4)
 
 
+@alone
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
@@ -107,6 +119,7 @@ def test_what_openvino_cannot_do_is_refused_by_name(
     assert words in refused.value.message
 
 
+@alone
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -126,6 +139,7 @@ def test_what_openvino_needs_not_is_reported_by_name(tmp_path: Path, name: str, 
     assert words in note
 
 
+@alone
 def test_a_first_dimension_of_one_size_is_opened_where_the_model_batches(tmp_path: Path) -> None:
     path = write_openvino(tmp_path / "model.xml", 1)
     alone = Batching()
@@ -137,6 +151,7 @@ def test_a_first_dimension_of_one_size_is_opened_where_the_model_batches(tmp_pat
     np.testing.assert_allclose(found["another"], chances(), atol=1e-4)
 
 
+@alone
 def test_a_first_dimension_that_cannot_be_opened_stays(tmp_path: Path) -> None:
     openvino = pytest.importorskip("openvino")
     ops = openvino.opset13
@@ -148,6 +163,7 @@ def test_a_first_dimension_that_cannot_be_opened_stays(tmp_path: Path) -> None:
     assert (facts.inputs[0].dims, facts.batchable) == ((1, 64), False)
 
 
+@alone
 def test_dims_that_are_configured_reshape_the_model_where_it_is_asked_for(tmp_path: Path) -> None:
     openvino = pytest.importorskip("openvino")
     ops = openvino.opset13
@@ -166,6 +182,7 @@ def test_dims_that_are_configured_reshape_the_model_where_it_is_asked_for(tmp_pa
         engine.facts(replace(wrong, parameters={"RESHAPE_IO_LAYERS": "YES"}))
 
 
+@alone
 def test_a_tensor_may_be_called_by_any_of_its_names(tmp_path: Path) -> None:
     path = write_openvino(tmp_path / "model.xml")
     spec = replace(completed(path, "openvino", {}), outputs=(replace(SCORES, name="scores"),))
@@ -175,6 +192,7 @@ def test_a_tensor_may_be_called_by_any_of_its_names(tmp_path: Path) -> None:
         answers(replace(spec, outputs=(replace(SCORES, name="points"),)), pictures())
 
 
+@alone
 def test_strings_of_openvino_are_refused_by_name(tmp_path: Path) -> None:
     openvino = pytest.importorskip("openvino")
     given = openvino.opset13.parameter([-1], openvino.Type.string, name="said")
@@ -183,6 +201,7 @@ def test_strings_of_openvino_are_refused_by_name(tmp_path: Path) -> None:
         completed(tmp_path / "model.xml", "openvino", {})
 
 
+@alone
 def test_shapes_that_do_not_fit_together_are_the_client_s_fault(tmp_path: Path) -> None:
     openvino = pytest.importorskip("openvino")
     ops = openvino.opset13
@@ -197,6 +216,7 @@ def test_shapes_that_do_not_fit_together_are_the_client_s_fault(tmp_path: Path) 
     assert right[spec.outputs[0].name].tolist() == [[64.0] * 3] * 2
 
 
+@alone
 def test_a_run_of_openvino_ends_when_it_is_interrupted(tmp_path: Path) -> None:
     openvino = pytest.importorskip("openvino")
     ops = openvino.opset13
@@ -227,6 +247,7 @@ def test_a_run_of_openvino_ends_when_it_is_interrupted(tmp_path: Path) -> None:
     runner.close()
 
 
+@alone
 def test_weights_that_are_not_there_are_named(tmp_path: Path) -> None:
     path = write_openvino(tmp_path / "model.xml")
     path.with_suffix(".bin").unlink()
@@ -354,5 +375,21 @@ def _replace(path: Path, damage: Callable[[Path], object]) -> None:
 
 
 def test_where_each_runs_follows_from_what_it_does() -> None:
-    assert CATALOGUE.engines["openvino"].isolation == (Isolation.THREAD, Isolation.PROCESS)
+    assert CATALOGUE.engines["openvino"].isolation == (Isolation.PROCESS,)
     assert CATALOGUE.engines["paddle"].isolation == (Isolation.PROCESS,)
+
+
+@pytest.mark.skipif(is_alone, reason="this is that process")
+def test_openvino_in_a_process_of_its_own() -> None:
+    pytest.importorskip("openvino")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env={**os.environ, ALONE: "1"},
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert " passed" in done.stdout or "." in done.stdout

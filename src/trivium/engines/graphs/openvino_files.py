@@ -16,6 +16,7 @@ from trivium.settings.parameters import place_of, read_parameters
 from trivium.settings.setting import Setting
 from trivium.types.datatype import Array, DataType
 from trivium.types.errors import Code, ServeError, said_by
+from trivium.types.hazards import Hazard
 from trivium.types.running import Placement
 from trivium.types.spec import ModelSpec, TensorSpec
 
@@ -59,7 +60,7 @@ _UNFIT = ("shape", "could not create a")
 """Words of errors about tensors that do not fit together: all of OpenVINO's are of one type."""
 _SOURCES = ("Exception from ", "Check '", "Caught exception")
 _SAVE = "Save it anew with OpenVINO: openvino.save_model(model, 'model.xml')."
-# Not its strings: to read and to write those of a tensor by its Python binding damages the process's memory (2026.4).
+# Not its strings: the interpreter crashed more often behind them than behind numbers (2026.4; ADR 60).
 _DATATYPES: Mapping[str, DataType] = {
     "boolean": DataType.BOOL,
     "u8": DataType.UINT8,
@@ -260,4 +261,6 @@ def _notes(spec: ModelSpec) -> Sequence[str]:
     return [*idle, *renamed]
 
 
-ENGINE = GraphEngine("openvino", "OpenVINO", _open, (), _OPTIONS, (*_IDLE, *_RENAMED, _EXTENSION))
+ENGINE = GraphEngine(
+    "openvino", "OpenVINO", _open, (Hazard.QUARRELS,), _OPTIONS, (*_IDLE, *_RENAMED, _EXTENSION)
+)
