@@ -159,15 +159,7 @@ def write_gguf(path: Path, kind: str = "float32", scale: float = 0.15) -> Path:
     writer.add_rope_dimension_count(16)
     writer.add_vocab_size(VOCABULARY)
     writer.add_file_type(0 if kind == "float32" else 1)
-    whole = json.loads(tokenizer().backend_tokenizer.to_str())["model"]
-    tokens = sorted(whole["vocab"], key=whole["vocab"].get)
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("default")
-    writer.add_token_list(tokens)
-    writer.add_token_types([3 if i < 4 else 1 for i in range(len(tokens))])
-    writer.add_token_merges([" ".join(pair) for pair in whole["merges"]])
-    writer.add_bos_token_id(0)
-    writer.add_eos_token_id(1)
+    add_words(writer)
     shapes = {"token_embd": (VOCABULARY, 64), "output": (VOCABULARY, 64), "output_norm": (64,)}
     for i in range(2):
         shapes |= {f"blk.{i}.{name}": (64,) for name in ("attn_norm", "ffn_norm")}
@@ -184,6 +176,19 @@ def write_gguf(path: Path, kind: str = "float32", scale: float = 0.15) -> Path:
     writer.write_tensors_to_file()
     writer.close()
     return path
+
+
+def add_words(writer) -> None:
+    """Add the tokenizer to a GGUF file that is being written."""
+    whole = json.loads(tokenizer().backend_tokenizer.to_str())["model"]
+    tokens = sorted(whole["vocab"], key=whole["vocab"].get)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("default")
+    writer.add_token_list(tokens)
+    writer.add_token_types([3 if i < 4 else 1 for i in range(len(tokens))])
+    writer.add_token_merges([" ".join(pair) for pair in whole["merges"]])
+    writer.add_bos_token_id(0)
+    writer.add_eos_token_id(1)
 
 
 @cache

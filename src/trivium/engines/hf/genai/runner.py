@@ -315,7 +315,7 @@ class GenaiRunner:
         for token in came:
             try:
                 if sequence.answer.finish is None:
-                    sequence.answer.take(token)
+                    sequence.answer.take(_with_alternative(token, sequence.request.generate))
             except BaseException as error:  # a panic of Rust is no Exception
                 return self._fault(f"made token {token.id}, which cannot be read as text: {named(error)}")
         if sequence.answer.finish is not None:
@@ -362,3 +362,10 @@ class GenaiRunner:
         budget = self._settings.budget
         share = min(1.0, sum(one.blocks for one in self._running) / budget.blocks)
         return StepReport(rows, prompt_tokens, new_tokens, share, wasted, budget.bytes)
+
+
+def _with_alternative(token: ChosenToken, generate: Generate) -> ChosenToken:
+    """Return a token with the likeliest one, where that is wanted: then it is that one, or the request was refused."""
+    if not generate.sampling.logprobs or token.logprob is None:
+        return token
+    return ChosenToken(token.id, token.logprob, ((token.id, token.logprob),))
