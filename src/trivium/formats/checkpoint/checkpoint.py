@@ -144,7 +144,8 @@ def _folder(
         "trained_context": (config.context, found_at(config.context_key)),
         "stored_dtype": (config.dtype, found_at(config.dtype_key)),
     }
-    made = _made(names.CONFIG, config.context, found, findings)
+    entry = names.OPENVINO if is_exported(files) else names.CONFIG
+    made = _made(entry, config.context, found, findings)
     task = config.task or ModelTask.GENERATION
     is_asked = tasks is not None and tasks.asked is not None
     if task is ModelTask.FEATURES and _SENTENCES in files and not is_asked:
@@ -161,7 +162,22 @@ def _made(
     )
 
 
+def is_exported(files: frozenset[str]) -> bool:
+    """Tell whether the weights of a folder with these files are OpenVINO's: it has no others that are served."""
+    return names.OPENVINO in files and not names.has_safetensors(files)
+
+
+def _exported_faults(folder: Path, files: frozenset[str]) -> list[Finding]:
+    weights = Path(names.OPENVINO).with_suffix(".bin").name
+    if weights in files:
+        return []
+    found = f"{names.OPENVINO} without its weights"
+    return [_fault(folder / weights, found, f"{names.OPENVINO} and {weights}", "Copy that file, too.")]
+
+
 def _weight_faults(folder: Path, files: frozenset[str]) -> list[Finding]:
+    if is_exported(files):
+        return _exported_faults(folder, files)
     if names.INDEX in files:
         index = folder / names.INDEX
         pieces, faults = read_index(*_read(index, MAX_INDEX))
