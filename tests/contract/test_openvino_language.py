@@ -3,24 +3,23 @@
 import asyncio
 import os
 import signal
-from dataclasses import replace
 
 import psutil
 import pytest
 from tests.harness.generate_reference import CLOSE, compare, generated
 from tests.harness.generating_workers import parts_of, serving
-from tests.harness.language_models import spec, text, tokenizer
+from tests.harness.language_models import text, tokenizer
 from tests.harness.openvino_models import needs_genai, write_gguf_of, write_halved, write_openvino
+from tests.harness.openvino_specs import described
 
 from trivium.engines.hf.genai.engine import ENGINE
 from trivium.types.errors import Code, ServeError
 from trivium.types.generation import Embeddings, Finish, Generate, Sampling, joined
-from trivium.types.spec import InstanceGroup, Isolation
 
 needs_genai()
 
 HALVED_ROTATION = 2e-3
-"""How far logits move where OpenVINO has saved the angles of positions in half precision, as it does in these folders."""
+"""How far logits move where OpenVINO has saved the angles of positions in half precision, as in these folders."""
 
 
 @pytest.fixture(scope="module")
@@ -36,13 +35,6 @@ def folder(tmp_path_factory, halved):
 @pytest.fixture(scope="module")
 def gguf(tmp_path_factory, halved):
     return write_gguf_of(halved, tmp_path_factory.mktemp("gguf") / "model.gguf")
-
-
-def described(place, **parameters):
-    """The spec of a model that this engine serves in a process, computing in 32 bits."""
-    group = InstanceGroup("m", 1, 1, isolation=Isolation.PROCESS)
-    told = {"precision": "exact", **parameters}
-    return replace(spec(place, **told), engine="openvino-llm", groups=(group,), streams=True)
 
 
 def answers(place, told, **parameters):

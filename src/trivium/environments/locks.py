@@ -1,6 +1,6 @@
 """The lock files of named environments: what each pins, for which Pythons, and the key of its content.
 
-A lock is a file of requirements; its line `# python: 3.10 3.11` names the Pythons that it is for, and `# unwanted: NAME`
+A lock is a file of requirements; its line `# python: 3.10 3.11` names the Pythons that it is for, `# unwanted: NAME`
 packages that others ask for, that nothing here needs, and whose builds do not fit everywhere. Starts nothing.
 """
 

@@ -23,7 +23,6 @@ WEIGHTS = ("fp32", "fp16", "int8", "int4")
 
 _WHOLE = ("openvino_model.xml", "openvino_model.bin", "config.json")
 _OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
-_QUIET = {"TOKENIZERS_PARALLELISM": "false", "PYTHONWARNINGS": "ignore", "TQDM_DISABLE": "1"}
 
 
 def export_to_openvino(
@@ -42,7 +41,9 @@ def export_to_openvino(
             _run(exporting(environment.python, source, made, weights), folder, services)
             if lacks := [name for name in _WHOLE if not (made / name).is_file()]:
                 words = f"{source} was not converted: the program made no {lacks[0]}."
-                raise ServeError(Code.LOAD_FAILED, f"{words} Look at what it printed.")
+                raise ServeError(
+                    Code.LOAD_FAILED, f"{words} Take a newer Trivium, or convert the model by optimum-cli."
+                )
             made.rename(target)
         finally:
             remove_scratch(folder, held)
@@ -74,9 +75,9 @@ def judge_places(source: Path, target: Path) -> None:
 def _run(command: Sequence[str], folder: Path, services: BuildServices) -> None:
     temporary = folder / "temporary"
     temporary.mkdir()
-    environment: Mapping[str, str] = {**variables(services.environment, temporary), **_OFFLINE, **_QUIET}
+    environment: Mapping[str, str] = {**variables(services.environment, temporary), **_OFFLINE}
     services.say("converting the model, which takes minutes for a large one")
-    end = run_command(command, folder, environment, services.stop, services.guard, services.say)
+    end = run_command(command, folder, environment, services.stop, services.guard, _say_nothing)
     if end.was_stopped:
         raise ServeError(Code.CANCELLED, "The conversion was given up.")
     if end.status:
@@ -84,3 +85,7 @@ def _run(command: Sequence[str], folder: Path, services: BuildServices) -> None:
         raise ServeError(
             Code.LOAD_FAILED, f"{words} Mend what these words name; nothing is left of the conversion."
         )
+
+
+def _say_nothing(line: str) -> None:
+    """Pass over what the program prints as it goes: its last words are kept for an error."""

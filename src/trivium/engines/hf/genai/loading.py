@@ -86,7 +86,11 @@ def _texts(spec: ModelSpec, told: DescribedGenai) -> tuple[Any, TokenizerSource]
     found = told.files.checkpoint
     gguf = _gguf(spec, told) if found.gguf else None
     source = TokenizerSource(str(found.folder), found.gguf, False, gguf is not None)
-    return open_tokenizer(spec, source, gguf), source
+    try:
+        return open_tokenizer(spec, source, gguf), source
+    except ServeError as error:
+        words = f"the engine '{NAME}' needs the tokenizer of {told.files.opened}"
+        raise ServeError(error.code, f"{error.message} ({words})") from error
 
 
 def _gguf(spec: ModelSpec, told: DescribedGenai) -> GgufModel | None:

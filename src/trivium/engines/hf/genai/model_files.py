@@ -28,6 +28,7 @@ _GGUF_KEYS = (
     *("block_count", "attention.head_count", "embedding_length"),
     "attention.layer_norm_rms_epsilon",
 )
+_WORDS = ("tokenizer.json", "tokenizer.model", "vocab.json", "spiece.model", "tekken.json", "vocab.txt")
 _LENGTHS = ("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length")
 _OWN_SCALING = frozenset({"dynamic", "longrope", "su", "yarn"})
 
@@ -66,6 +67,9 @@ def model_files(spec: ModelSpec) -> GenaiFiles:
     weights = _size(spec, folder / WEIGHTS)
     if not weights:
         raise damaged(spec, folder / WEIGHTS, "it is empty")
+    if not any((folder / name).is_file() for name in _WORDS):
+        words = f"there is no tokenizer in {folder}, which the engine '{NAME}' needs ({_WORDS[0]}, or an older form)"
+        raise unfit(spec, f"{words}. Copy it from the model that was converted.")
     sizes = _sizes(spec, config, graph)
     return GenaiFiles(Checkpoint(folder, config=config), sizes, weights)
 
@@ -106,7 +110,8 @@ def _size(spec: ModelSpec, path: Path) -> int:
     try:
         return path.stat().st_size
     except OSError as error:
-        raise unfit(spec, f"{path} cannot be read: {error.strerror}. {_EXPORT}, or copy it again.") from error
+        words = f"{path}, which the engine '{NAME}' needs, cannot be read: {error.strerror}"
+        raise unfit(spec, f"{words}. {_EXPORT}, or copy it again.") from error
 
 
 def _sizes(spec: ModelSpec, config: Mapping[str, object], graph: GraphFacts) -> ModelSizes:

@@ -226,10 +226,10 @@ class GenaiRunner:
         """
         if self._is_full and self._running:
             return
-        self._is_full = False
+        most = 1 if self._is_full else self._settings.slots
         taken = sum(one.blocks for one in self._running)
         held: list[GenaiSequence] = []
-        while self._waiting and len(self._running) < self._settings.slots:
+        while self._waiting and len(self._running) < most:
             one = self._waiting.popleft()
             if self._is_being_read(one):
                 held.append(one)
@@ -268,13 +268,14 @@ class GenaiRunner:
         now = time.monotonic()
         rows = prompt_tokens = new_tokens = 0
         touched: dict[ItemId, GenaiRequest] = {}
+        ignored: list[GenaiSequence] = []
         for sequence in self._running.copy():
             request = sequence.request
             if request.item not in self._requests or sequence.handle is None:
                 continue  # another sequence of it failed in this step
             came = sequence.handle.read()
             if not came:
-                self._look(sequence)
+                ignored += self._look(sequence)
                 continue
             read = 0 if sequence.answer.count else request.note_read(sequence)
             prompt_tokens += read
@@ -287,6 +288,7 @@ class GenaiRunner:
                 continue
             request.reply.came(now)
             touched[request.item] = request
+        self._put_back(ignored)
         for request in touched.values():
             if request.is_over:
                 self._end(request)
@@ -294,22 +296,29 @@ class GenaiRunner:
                 self._outlet.offer(request.item, request.reply.parts(0))
         return self._report(rows, prompt_tokens, new_tokens)
 
-    def _look(self, sequence: GenaiSequence) -> None:
-        """A sequence has nothing new: see whether it goes on."""
+    def _look(self, sequence: GenaiSequence) -> list[GenaiSequence]:
+        """A sequence has nothing new: see whether it goes on. Returns it where the library has no memory for it now."""
         assert sequence.handle is not None, "it runs"
         state = sequence.handle.state
         if state is HandleState.RUNS:
-            return
+            return []
         self._leave(sequence)
-        if state is HandleState.IGNORED and not sequence.answer.count and self._running:
-            self._waiting.appendleft(sequence)
-            self._is_full = True
-            return
-        what = "ended it before it was complete"
-        if state is HandleState.IGNORED:
+        if state is HandleState.IGNORED and not sequence.answer.count:
+            return [sequence]
+        self._fail(sequence.request, self._fault("ended a text before it was complete"))
+        return []
+
+    def _put_back(self, ignored: list[GenaiSequence]) -> None:
+        """Have those begin again for which there was no memory: behind what runs, or one alone. One that was alone is
+        refused.
+        """
+        if len(ignored) == 1 and not self._running:
             tokens = self._settings.budget.tokens
             what = f"has no memory for its keys and values: 'kv_bytes' is room for {tokens} tokens, of all sequences"
-        self._fail(sequence.request, self._fault(what))
+            self._fail(ignored[0].request, self._fault(what))
+        elif ignored:
+            self._waiting.extendleft(reversed([one for one in ignored if one.request.item in self._requests]))
+            self._is_full = True
 
     def _take(self, sequence: GenaiSequence, came: Sequence[ChosenToken]) -> ServeError | None:
         for token in came:
