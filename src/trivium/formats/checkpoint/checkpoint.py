@@ -25,6 +25,7 @@ from trivium.types.errors import ConfigError
 from trivium.types.findings import Finding, Severity
 from trivium.types.model_tasks import ModelTask
 from trivium.types.spec import Origin
+from trivium.types.text_engines import WeightForm
 
 ENGINE, TASK_ENGINE = "hf", "hf-tasks"
 """Engines of what is here: of causal language models in rolling batches, and of all tasks by whole calls."""
@@ -150,7 +151,16 @@ def _folder(
     is_asked = tasks is not None and tasks.asked is not None
     if task is ModelTask.FEATURES and _SENTENCES in files and not is_asked:
         task = ModelTask.EMBEDDING
+    if is_exported(files) and (is_asked or task is not ModelTask.GENERATION):
+        made = replace(made, findings=(*made.findings, _exported_task_fault(folder, task)))
     return replace(made, task=task)
+
+
+def _exported_task_fault(folder: Path, task: ModelTask) -> Finding:
+    found = f"weights of OpenVINO for the task {task.value}, by whole calls"
+    expected = "weights of OpenVINO for text-generation, which is served in rolling batches, or safetensors"
+    hint = "Serve the model's safetensors, from which it was exported; or its graph alone, as a model of tensors."
+    return _fault(folder / names.OPENVINO, found, expected, hint)
 
 
 def _made(
@@ -160,6 +170,13 @@ def _made(
     return CheckpointReading(
         entry, context, details, {name: found[name][1] for name in details}, tuple(findings)
     )
+
+
+def form_of(entry: str) -> WeightForm:
+    """Return the form in which the weights lie whose entry this is."""
+    if entry == names.OPENVINO:
+        return WeightForm.OPENVINO
+    return WeightForm.GGUF if entry.lower().endswith(names.GGUF) else WeightForm.SAFETENSORS
 
 
 def is_exported(files: frozenset[str]) -> bool:
