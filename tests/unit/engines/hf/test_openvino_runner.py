@@ -48,11 +48,11 @@ class Reader:
 class Served:
     """A runner of the stand-in, and what it sent."""
 
-    def __init__(self, slots=4, blocks=64, keeps=False, context=512, **sampling) -> None:
+    def __init__(self, slots=4, blocks=64, keeps=False, believed=0, decode=said, **sampling) -> None:
         self.parts, self.ends, self.reports = {}, {}, []
-        budget = KeyValueBudget(blocks, 128)
-        limits = GenerationLimits("m", context, 1000, 8, budget)
-        reading = TokenReading(said, said, str, frozenset(), frozenset({END}))
+        budget = KeyValueBudget(believed or blocks, 128)  # the library may have less than is believed
+        limits = GenerationLimits("m", 512, 1000, 8, budget)
+        reading = TokenReading(decode, decode, str, frozenset(), frozenset({END}))
         self.reader = Reader()
         pipeline = GenaiPipeline(openvino_stand_in.library(), PipelinePlan("here", {}, blocks, 64, keeps))
         settings = GenaiSettings(slots, budget, keeps, sampling)
@@ -137,8 +137,7 @@ def test_where_memory_is_short_the_later_ones_wait():
 
 
 def test_a_sequence_without_memory_in_the_library_begins_again():
-    served = Served(slots=2, blocks=4)
-    served.runner._settings = GenaiSettings(2, KeyValueBudget(64, 128), False, {})  # it takes us for larger
+    served = Served(slots=2, blocks=4, believed=64)
     items = [served.add(*range(200, 290), max_tokens=4), served.add(*range(300, 390), max_tokens=4)]
     served.run()
     assert [served.texts(item) for item in items] == [[said(range(290, 294))], [said(range(390, 394))]]
@@ -146,9 +145,7 @@ def test_a_sequence_without_memory_in_the_library_begins_again():
 
 
 def test_a_sequence_that_never_has_memory_is_refused():
-    served = Served(slots=2, blocks=2)
-    served.runner._settings = GenaiSettings(2, KeyValueBudget(64, 128), False, {})
-    served.runner._limits = GenerationLimits("m", 512, 1000, 8)
+    served = Served(slots=2, blocks=2, believed=64)
     item, other = served.add(*range(200, 290), max_tokens=4), served.add(5)
     served.run()
     assert served.ends[item].code is Code.MODEL_FAILED
@@ -214,14 +211,12 @@ def test_after_a_step_that_failed_the_model_is_opened_anew():
 
 
 def test_a_token_that_cannot_be_read_fails_its_request_alone():
-    served = Served()
-
     def decode(tokens):
         if 666 in tokens:
             raise ValueError("no such token")
         return said(tokens)
 
-    served.runner._reading = TokenReading(decode, decode, str, frozenset(), frozenset())
+    served = Served(decode=decode)
     bad, good = served.add(665), served.add(5)
     served.run()
     assert served.ends[bad].code is Code.MODEL_FAILED

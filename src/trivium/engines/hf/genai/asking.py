@@ -42,7 +42,7 @@ def _unknown(generate: Generate, keeps: bool) -> list[tuple[str, str, object]]:
 
 
 def wants_logprobs(generate: Generate) -> bool:
-    """Return whether log probabilities are told, or the best sequences are found by them."""
+    """Return whether log probabilities are wanted, by the client or to find the best sequences."""
     sampling = generate.sampling
     return sampling.logprobs is not None or (sampling.best_of or 0) > sampling.choices
 

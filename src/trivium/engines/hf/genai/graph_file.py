@@ -19,7 +19,7 @@ class GraphFault(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class GraphFacts:
-    """What a graph says: the names of its `inputs`, the numbers `cached` of each token in `states`, and the size of its
+    """Holds what a graph says: the names of its `inputs`, the numbers `cached` of each token in `states`, and the size of its
     `vocabulary`, 0 where it does not say.
     """
 

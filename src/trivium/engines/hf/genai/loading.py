@@ -59,7 +59,7 @@ def open_runner(spec: ModelSpec, told: DescribedGenai, outlet: StepOutlet) -> Ge
 
 
 def _library() -> GenaiLibrary:
-    """Return the library. UNSUPPORTED where it cannot be imported, as beside an OpenVINO of another version."""
+    """Return the library. UNSUPPORTED where it cannot be imported, as with an OpenVINO of another version."""
     try:
         import openvino
         import openvino_genai

@@ -33,7 +33,7 @@ SHORT = 0.003
 
 
 class Pipeline(Protocol):
-    """What computes: see `GenaiPipeline`."""
+    """Computes: see `GenaiPipeline`."""
 
     def begin(self, ids: Sequence[int], settings: Mapping[str, object]) -> Handle:
         """Have a sequence computed in the next steps."""
@@ -52,8 +52,8 @@ class Pipeline(Protocol):
         ...
 
 
-class Reader(Protocol):
-    """What reads texts: see `PromptReader`."""
+class TextReader(Protocol):
+    """Reads texts: see `PromptReader`."""
 
     @property
     def is_brief(self) -> bool:
@@ -95,7 +95,7 @@ class GenaiRunner:
     def __init__(
         self,
         pipeline: Pipeline,
-        reader: Reader,
+        reader: TextReader,
         reading: TokenReading,
         limits: GenerationLimits,
         settings: GenaiSettings,

@@ -67,7 +67,7 @@ class GenaiRequest:
         self._read: set[int] = set()  # prompts, by their place, that have been computed
 
     def begin(self, prompts: Sequence[PromptInput], limits: GenerationLimits, reading: TokenReading) -> None:
-        """Take the prompts, of which sequences are to be made."""
+        """Take the prompts, and make sequences of them."""
         self.reply.begin([prompt.ids for prompt in prompts], sum(prompt.size for prompt in prompts))
         sampling = self.generate.sampling
         for number in range(len(prompts) * self.reply.per_prompt):
