@@ -133,6 +133,7 @@ def test_damaged_and_foreign_gguf_files_are_too(tmp_path, halved):
     [
         ({"slotz": 3}, "Did you mean 'slots'?"),
         ({"dtype": "bf16"}, "'precision'"),
+        ({"dtype": "fp32", "precision": "own"}, "contradict"),
         ({"quantize": "bitsandbytes8"}, "'quantize'"),
         ({"enable_lora": "true"}, "'enable_lora'"),
         ({"precision": "rough"}, "precision"),

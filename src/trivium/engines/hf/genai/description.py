@@ -6,7 +6,7 @@ Reads files, and imports no heavy library.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trivium.codecs.generation import OUTPUTS
+from trivium.codecs.generation import EMBEDS, OUTPUTS
 from trivium.engines.hf.facts import ends_detail, inputs, origin_of, sampling_detail
 from trivium.engines.hf.genai.model_files import GenaiFiles, model_files
 from trivium.engines.hf.genai.options import EXACT, NAME, GenaiOptions, options
@@ -79,9 +79,8 @@ def facts(spec: ModelSpec) -> ModelFacts:
     faults = text_faults(told.files.checkpoint, sizes.vocabulary, told.files.head)
     warnings = (*told.texts.warnings, *faults)
     found = details(spec, told, FreeMemory().read(with_gpus=False).get((Device.CPU, 0)))
-    return ModelFacts(
-        inputs(sizes.width or -1), OUTPUTS, False, warnings, details=found, context=told.context
-    )
+    taken = tuple(one for one in inputs(-1) if one.name != EMBEDS)
+    return ModelFacts(taken, OUTPUTS, False, warnings, details=found, context=told.context)
 
 
 def details(spec: ModelSpec, told: DescribedGenai, free: int | None) -> dict[str, tuple[str, str]]:

@@ -19,8 +19,8 @@ class GraphFault(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class GraphFacts:
-    """Holds what a graph says: the names of its `inputs`, the numbers `cached` of each token in `states`, and the size of its
-    `vocabulary`, 0 where it does not say.
+    """Holds what a graph says: the names of its `inputs`, the numbers `cached` of each token in `states`, and the size
+    of its `vocabulary`, 0 where it does not say.
     """
 
     inputs: frozenset[str]

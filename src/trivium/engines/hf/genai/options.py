@@ -14,6 +14,7 @@ NAME = "openvino-llm"
 OWN, EXACT = "own", "exact"
 """Ways of computing: as OpenVINO chooses for the processor and the model, and in 32 bits."""
 
+_FP32 = "fp32"
 _SHARED = frozenset(
     {
         *("slots", "kv_bytes", "prefix_cache", "prefill_chunk", "max_context", "threads"),
@@ -35,9 +36,9 @@ _IDLE: Mapping[str, frozenset[str]] = {
     "trust_remote_code": frozenset({"false", "0"}),
     "enable_lora": frozenset({"false", "0"}),
     "quantize": frozenset({"none"}),
-    "dtype": frozenset({"auto"}),
+    "dtype": frozenset({"auto", _FP32}),
 }
-"""Parameters of `hf` that ask for nothing by these values."""
+"""Parameters of `hf` that ask for nothing by these values, but a data type of 32 bits for `exact`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +77,14 @@ def options(spec: ModelSpec) -> GenaiOptions:
         for name in given
         for sentence in unknown_parameters({name: given[name]}, NAME, known, {*shared.PROTOCOLS, *others})
     ]
+    is_fp32 = spec.parameters.get("dtype", "").strip().lower() == _FP32
+    if is_fp32 and spec.parameters.get("precision", EXACT).strip().lower() == OWN:
+        words = "parameters 'dtype' (fp32) and 'precision' (own) contradict each other: remove one of them."
+        wrong.append(words)
     if wrong:
         raise ServeError(Code.LOAD_FAILED, f"Model '{spec.name}': {' '.join(wrong)}")
-    return GenaiOptions(**read_parameters(spec, SETTINGS))
+    found = read_parameters(spec, SETTINGS)
+    return GenaiOptions(**({"precision": EXACT} | found if is_fp32 else found))
 
 
 def _ways(name: str) -> str:
