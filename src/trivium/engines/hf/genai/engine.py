@@ -3,7 +3,8 @@
 Always in a process of its own: a step holds the interpreter, and takes as long as it takes.
 """
 
-from trivium.engines.hf.folder import unfit
+import logging
+
 from trivium.engines.hf.genai import description
 from trivium.engines.hf.genai.options import NAME
 from trivium.types.hazards import isolation_by
@@ -11,6 +12,8 @@ from trivium.types.interfaces import StepOutlet, StepRunner
 from trivium.types.payload import PayloadKind
 from trivium.types.running import Placement
 from trivium.types.spec import Device, Isolation, ModelFacts, ModelSpec
+
+log = logging.getLogger(__name__)
 
 
 class GenaiEngine:
@@ -30,10 +33,8 @@ class GenaiEngine:
     def open_steps(self, spec: ModelSpec, placement: Placement, outlet: StepOutlet) -> StepRunner:
         """See `OpensStepRunner`."""
         if placement.device is Device.GPU:
-            words = (
-                f"instance {placement.name} is to run on a GPU, and the engine '{NAME}' computes on the CPU"
-            )
-            raise unfit(spec, f"{words}. Name the CPU, or serve the model with hf.")
+            words = "instance %s of model '%s' is placed on a GPU, and the engine %s computes on the CPU"
+            log.warning(words, placement.name, spec.name, NAME)
         told = description.describe(spec)
 
         from trivium.engines.hf.genai.loading import open_runner
