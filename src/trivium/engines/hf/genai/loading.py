@@ -6,6 +6,7 @@ Nothing is fetched, and no code of the folder runs. Whatever a broken file makes
 import logging
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from trivium.engines.hf.folder import unfit
@@ -37,7 +38,12 @@ def open_runner(spec: ModelSpec, told: DescribedGenai, outlet: StepOutlet) -> Ge
     sizes, slots = told.files.sizes, told.demand.slots
     library = _library()
     limits = GenerationLimits(spec.name, told.context, sizes.vocabulary, sizes.width, held)
-    tokenizer, source = _texts(spec, told)
+    with ThreadPoolExecutor(
+        1
+    ) as thread:  # opening a pipeline lets go of the interpreter, and reading words does not
+        opening = thread.submit(_pipeline, spec, told, library, held)
+        tokenizer, source = _texts(spec, told)
+        pipeline = opening.result()
 
     from trivium.engines.hf.prompts import PromptTokenizer
     from trivium.engines.hf.text_loading import prompt_reader, text_work, token_reading
@@ -45,7 +51,6 @@ def open_runner(spec: ModelSpec, told: DescribedGenai, outlet: StepOutlet) -> Ge
     length, work = text_work(spec, source, tokenizer, limits)
     named = {"the tokenizer (eos_token)": tokenizer.eos_token_id}
     reading = token_reading(tokenizer, told.texts.with_ends(named, sizes.vocabulary))
-    pipeline = _pipeline(spec, told, library, held)
     _test(spec, told, pipeline)
     log.info(
         "model '%s': %s by OpenVINO, precision %s, keys and values at most %.2f GB: %d tokens, in %d slots of up to %d",
