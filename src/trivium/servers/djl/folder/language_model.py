@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from trivium.fetchers.hub_policy import hub_uri
-from trivium.formats.checkpoint.checkpoint import CheckpointReading, names_in, read_checkpoint
+from trivium.formats.checkpoint.checkpoint import CheckpointReading, form_of, names_in, read_checkpoint
 from trivium.formats.checkpoint.config import TaskChoice
 from trivium.formats.checkpoint.names import CONFIG, GGUF, is_folder
 from trivium.servers.djl.folder.engine_choice import Choice
@@ -17,13 +17,14 @@ from trivium.servers.djl.folder.folder import DjlModelFolder
 from trivium.servers.djl.folder.lmi_mode import BATCH, ENTRY, is_asynchronous, judge_runtime
 from trivium.servers.djl.folder.static_batching import judge_static, static_parameters, task_asked
 from trivium.servers.djl.words.detection import detect, find_file
-from trivium.servers.djl.words.engines import LANGUAGE_MODEL, NAMES, PYTHON, TASK_MODEL
+from trivium.servers.djl.words.engines import LANGUAGE_MODEL, NAMES, OPENVINO_MODEL, PYTHON, TASK_MODEL
 from trivium.servers.djl.words.language_model_keys import SERVED_NAME
 from trivium.servers.djl.words.lmi_runtimes import HANDLERS
 from trivium.servers.djl.words.settings import DjlSettings, Placed
 from trivium.types.errors import ServeError
 from trivium.types.model_tasks import ModelTask
 from trivium.types.spec import Defaults, Origin
+from trivium.types.text_engines import WeightForm
 
 _MODEL_ID = "option.model_id"
 _REVISION = "option.revision"
@@ -78,6 +79,9 @@ def choose(settings: DjlSettings, folder: DjlModelFolder, defaults: Defaults) ->
     is_static = made.task is not ModelTask.GENERATION or (
         bool(made.entry) and _is_static(settings, made, mode)
     )
+    is_exported = form_of(made.entry) is WeightForm.OPENVINO
+    if is_static and is_exported:
+        _refuse_static(settings)
     if is_static:
         judge_static(settings, made)
     else:
@@ -85,7 +89,8 @@ def choose(settings: DjlSettings, folder: DjlModelFolder, defaults: Defaults) ->
     entry = Placed(made.entry, Origin(str(root.value / made.entry), ""))
     rule = Placed("", Origin("a language model has no handler", ""))
     plain = Placed(False, rule.origin)
-    engine = Placed(TASK_MODEL if is_static else LANGUAGE_MODEL, _why(settings))
+    generating = OPENVINO_MODEL if is_exported else LANGUAGE_MODEL
+    engine = Placed(TASK_MODEL if is_static else generating, _why(settings))
     parameters = static_parameters(settings, made, asked) if is_static else _parameters(settings, mode)
     return Choice(engine, entry, rule, plain, root, parameters, made)
 
@@ -97,6 +102,17 @@ def _is_static(settings: DjlSettings, made: CheckpointReading, mode: Placed[bool
     word = settings.text([BATCH]).value.lower()
     sizes = (settings.number([key], 1).value for key in ("batch_size", "max_dynamic_batch_size"))
     return word == "disable" or (not word and any(size > 1 for size in sizes))
+
+
+def _refuse_static(settings: DjlSettings) -> None:
+    """Refuse to batch weights of OpenVINO statically: they are computed in rolling batches alone."""
+    for key in (BATCH, "batch_size", "max_dynamic_batch_size"):
+        written = settings.text([key])
+        if written.value:
+            found = f"{key}={written.value}, and the weights are files of OpenVINO, which are never batched statically"
+            hint = "Write option.rolling_batch=auto, or serve the model's safetensors."
+            settings.fault(key, found, "rolling batches", hint)
+            return
 
 
 def _why(settings: DjlSettings) -> Origin:

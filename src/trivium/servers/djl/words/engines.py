@@ -4,12 +4,13 @@ Source: spec sheet `djl`, sections 2.5 and 3.1 to 3.3. A further engine is a row
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from trivium.servers.djl.words import keys
 from trivium.servers.djl.words.language_model_keys import LANGUAGE_MODEL as LANGUAGE_MODEL_KEYS
 from trivium.servers.djl.words.task_model_keys import TASK_MODEL as TASK_MODEL_KEYS
 from trivium.settings.setting import Setting, Support
+from trivium.types.text_engines import OPENVINO
 from trivium.types.unserved import UNSERVED
 from trivium_worker.estimators import FORMATS, PICKLES, SKOPS
 
@@ -103,6 +104,9 @@ LANGUAGE_MODEL = DjlEngine(
     unknown="no option of language models in this version",
 )
 """Serves the folders that DJL serves by its own handlers for language models; no folder names it by `engine`."""
+
+OPENVINO_MODEL = replace(LANGUAGE_MODEL, engine=OPENVINO)
+"""Serves those of them whose weights are OpenVINO's: the folder decides, since no option of DJL names it."""
 
 TASK_MODEL = DjlEngine(
     "hf-tasks",
