@@ -75,6 +75,9 @@ BACKENDS = (
     Backend("tensorflow", "tensorflow_graphdef", "model.graphdef", cpu_instances=2, completes=True),
     *KINDS_OF_FOREST.values(),
 )
+_ALIKE = 0.85
+"""How like a known backend's name one must be to be taken for a slip: others may be of engines that were added."""
+
 _OF_OTHER_LAYOUTS = ("python-", "workflow")
 """How names of backends begin that we print for models whose files no config.pbtxt describes."""
 _TO_ONNX = 'Convert the model to ONNX{}, and write backend: "onnxruntime".'
@@ -117,7 +120,10 @@ def choose_backend(text: ConfigText, model: str, files: Collection[str]) -> Back
         return KINDS_OF_FOREST.get(kind, KINDS_OF_FOREST["xgboost"])
     if config.backend:
         rows = [backend for backend in BACKENDS if backend.name == config.backend]
-        return _best(rows, config.default_model_filename, files) if rows else Backend(config.backend)
+        if rows:
+            return _best(rows, config.default_model_filename, files)
+        meant = near(config.backend.lower(), (*_NAMES, *WAYS_OUT), _ALIKE)
+        return _misspelt(text, meant) if meant else Backend(config.backend)
     for clue in ({config.default_model_filename}, files):
         for backend in _RECOGNISED:
             if backend.filename in clue:
@@ -144,6 +150,12 @@ def without_engine(text: ConfigText, backend: Backend, model: str, version: str)
     fault = text.fault(key, found, f"one of {served}, or an ensemble", WAYS_OUT[backend.name])
     facts = {"model": model, "version": version, "engine": backend.name}
     return replace(fault, info=ErrorInfo.of(reasons.NO_ENGINE, **facts))
+
+
+def _misspelt(text: ConfigText, meant: str) -> Finding:
+    found = f"the backend {text.config.backend[:80]}"
+    change = Change(value=f'"{meant}"')
+    return text.fault("backend", found, f"one of {', '.join(_NAMES)}", f"Did you mean {meant}?", change)
 
 
 def _ensemble(text: ConfigText) -> Backend | Finding:
