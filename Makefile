@@ -156,7 +156,7 @@ bench-llm: .venv-test/.made  ## What a language model's tokens cost beside gener
 gpu: .venv-test/.made  ## What a GPU computes, held against the processor; says so where there is none; writes docs/benchmarks/gpu.md.
 	.venv-test/bin/python -m bench.gpu
 
-engines: .venv-test/.made  ## What each engine does to its process: load, calls, damaged files; writes docs/engines.md.
+engines: .venv-test/.made .venv-test/.wrk  ## What each engine does to its process: load, calls, damaged files; writes docs/engines.md.
 	.venv-test/bin/python -m bench.engines
 
 bench-djl: .venv-test/.made .venv-test/.wrk  ## What DJL's protocol costs, and models at rest; writes docs/benchmarks/djl.md.
