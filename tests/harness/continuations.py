@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from trivium.engines.hf.answers import ChosenToken, SequenceAnswer, TokenReading
 from trivium.engines.hf.detokenizer import Decode, Detokenizer
-from trivium.engines.hf.loading import token_names
+from trivium.engines.hf.text_loading import token_names
 from trivium.types.generation import Finish, Sampling
 
 BROKEN = "\N{REPLACEMENT CHARACTER}"

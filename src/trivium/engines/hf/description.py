@@ -13,7 +13,7 @@ from trivium.engines.hf.folder import Checkpoint, architecture, checkpoint, unfi
 from trivium.engines.hf.folder_code import FolderCode
 from trivium.engines.hf.library import gguf_blocks, gguf_library, libraries, require_libraries
 from trivium.engines.hf.memory import KeyValueDemand, MemoryEstimate, estimate
-from trivium.engines.hf.options import DEFAULT_CONTEXT, DEFAULT_SLOTS, GenerationOptions, options
+from trivium.engines.hf.options import DEFAULT_SLOTS, GenerationOptions, chosen_context, options
 from trivium.engines.hf.quantising import judge_quantiser
 from trivium.engines.hf.sizes import ATTENTIONS, ModelSizes, config_sizes, gguf_sizes
 from trivium.engines.hf.text_settings import TextSettings, text_settings
@@ -76,7 +76,7 @@ def describe(spec: ModelSpec, is_gpu: bool) -> DescribedModel:
     known = sizes.context
     if min(sizes.width, sizes.vocabulary, sizes.cached, known or 2) < 1:
         raise unfit(spec, "its configuration has a size below 1.")
-    context = _chosen_context(spec, chosen, known)
+    context = chosen_context(spec, chosen.max_context, known)
     need = estimate(numbers, sizes.cached, dtype)
     texts = text_settings(spec, files, chosen, sizes.vocabulary)
     return DescribedModel(files, code, chosen, sizes, dtype, context, need, texts, head)
@@ -179,19 +179,6 @@ def _context(text: Any) -> int | None:
             original = original or getattr(text, "original_max_position_embeddings", None)
             known = min(int(original), known or int(original)) if original else known
     return None if known is None else int(known)
-
-
-def _chosen_context(spec: ModelSpec, chosen: GenerationOptions, known: int | None) -> int:
-    asked = chosen.max_context
-    if asked is None:
-        return DEFAULT_CONTEXT if known is None else min(known, DEFAULT_CONTEXT)
-    if known is not None and asked > known:
-        where = place_of(spec, "max_context")
-        raise unfit(
-            spec,
-            f"parameter 'max_context' is {asked}{where}; expected at most {known}, which the model knows.",
-        )
-    return asked
 
 
 def _cache_numbers(text: Any) -> int:

@@ -46,12 +46,14 @@ class HfEngine:
 def _open(spec: ModelSpec, told: DescribedModel, placement: Placement, outlet: StepOutlet) -> StepRunner:
     import torch
 
-    from trivium.engines.hf.loading import free_memory, load, prompt_reader
+    from trivium.engines.hf.loading import free_memory, load
     from trivium.engines.hf.lora.adapters import Adapters
     from trivium.engines.hf.lora.limits import limits_of
     from trivium.engines.hf.processors import load_processors
+    from trivium.engines.hf.prompts import PromptTokenizer
     from trivium.engines.hf.runner import RollingRunner
     from trivium.engines.hf.slots import SlotTable
+    from trivium.engines.hf.text_loading import prompt_reader
     from trivium.engines.hf.weights import TYPES
 
     device = torch.device("cpu")
@@ -66,12 +68,13 @@ def _open(spec: ModelSpec, told: DescribedModel, placement: Placement, outlet: S
         device = torch.device("cuda", placement.device_id)
     processors = load_processors(spec.name, told.chosen.logits_processors, told.files.folder, told.code)
     loaded = load(spec, told, device, free_memory(device))
+    texts = PromptTokenizer(loaded.tokenizer, loaded.limits, loaded.length)
     adapters = Adapters(spec, loaded.layers, limits_of(told.chosen), TYPES[told.dtype], device)
     return RollingRunner(
         loaded.model,
         loaded.attention,
         SlotTable(loaded.settings.slots, loaded.attention.storage, loaded.budget, loaded.kept),
-        prompt_reader(spec, loaded, outlet.wake),
+        prompt_reader(spec, texts, loaded.work, loaded.settings.slots, outlet.wake),
         loaded.reading,
         loaded.limits,
         loaded.settings,

@@ -8,7 +8,7 @@ from trivium.engines.hf.lora.files import adapter_error, read_adapter
 from trivium.engines.hf.lora.limits import limits_of
 from trivium.engines.hf.memory import BYTES, budget
 from trivium.engines.hf.options import unknown
-from trivium.engines.hf.text_settings import GENERATION, text_faults
+from trivium.engines.hf.text_settings import GENERATION, TextSettings, text_faults
 from trivium.machine.memory import FreeMemory
 from trivium.types.adapters import SOURCE
 from trivium.types.spec import Device, ModelFacts, ModelSpec, TensorSpec
@@ -60,8 +60,8 @@ def details(
         "context": (f"{told.context} tokens per slot", origin_of(spec, "max_context", f"default; {knows}")),
         "dtype": (told.dtype, origin_of(spec, "dtype", "the checkpoint's, as the processor can compute it")),
         "memory": (memory, "an estimate; what keys and values take grows with their tokens, up to kv_bytes"),
-        "ends": _ends(told),
-        "sampling": _sampling(spec, told),
+        "ends": ends_detail(told.texts, told.files.gguf),
+        "sampling": sampling_detail(spec, told.texts, told.chosen.generation_config),
     }
 
 
@@ -82,20 +82,19 @@ def _adapters(spec: ModelSpec, told: DescribedModel) -> tuple[str, str]:
     return named + bounds, "the folder adapters; max_cpu_loras, max_loras, max_lora_rank, lora_bytes"
 
 
-def _ends(told: DescribedModel) -> tuple[str, str]:
+def ends_detail(texts: TextSettings, gguf: str) -> tuple[str, str]:
     """Return the tokens that end a text, and where each of them is named."""
-    ends = told.texts.ends
-    origins = [f"{one}: {origin}" for one, origin in ends.items()]
-    if told.files.gguf and not told.texts.is_chosen:
-        origins.append(f"those of {told.files.gguf}, when it is loaded")
-    return ", ".join(map(str, ends)) or "none known yet", "; ".join(origins) or "no file names one"
+    origins = [f"{one}: {origin}" for one, origin in texts.ends.items()]
+    if gguf and not texts.is_chosen:
+        origins.append(f"those of {gguf}, when it is loaded")
+    return ", ".join(map(str, texts.ends)) or "none known yet", "; ".join(origins) or "no file names one"
 
 
-def _sampling(spec: ModelSpec, told: DescribedModel) -> tuple[str, str]:
-    """Return how tokens are chosen where a request says nothing."""
-    if told.chosen.generation_config == "none":
+def sampling_detail(spec: ModelSpec, texts: TextSettings, chosen: str) -> tuple[str, str]:
+    """Return how tokens are chosen where a request says nothing; `chosen` is the option generation_config."""
+    if chosen == "none":
         return "as each request says", origin_of(spec, "generation_config", "")
-    own = ", ".join(f"{name} {value:g}" for name, value in told.texts.sampling.items())
+    own = ", ".join(f"{name} {value:g}" for name, value in texts.sampling.items())
     if not own:
         return "as each request says", f"{GENERATION} says nothing of it"
     return own, f"{GENERATION}, unless a request says; generation_config=none switches it off"

@@ -1,6 +1,6 @@
 """Imports PyTorch and transformers when they are first needed, and keeps the latter quiet and off the network."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import metadata, util
 from typing import Any
 
@@ -11,13 +11,15 @@ _LEAST = 5
 """Of transformers: the first version of which all has the interface for attention that the engine implements."""
 
 
-def require_libraries() -> None:
+def require_libraries(
+    needed: Sequence[str] = ("torch", "transformers"), what: str = "Language models", extra: str = "llm"
+) -> None:
     """Raise UNSUPPORTED with the install command where a library is missing, or too old. Imports none of them."""
-    for name in ("torch", "transformers"):
+    for name in needed:
         if util.find_spec(name) is None:
             missing = ModuleNotFoundError(f"No module named '{name}'", name=name)
-            raise lacking("Language models", missing, "llm")
-    _judge_version(metadata.version("transformers"))
+            raise lacking(what, missing, extra)
+    _judge_version(metadata.version("transformers"), extra)
 
 
 def libraries() -> tuple[Any, Any]:
@@ -44,19 +46,19 @@ def gguf_library() -> Any:
     return gguf
 
 
-def gguf_blocks() -> Mapping[int, tuple[int, int]]:
+def gguf_blocks(extra: str = "llm") -> Mapping[int, tuple[int, int]]:
     """Return the numbers and the bytes of a block, for each type of tensor. UNSUPPORTED without the library."""
     try:
         from gguf.constants import GGML_QUANT_SIZES
     except ImportError as error:
-        raise lacking("GGUF files", error, "llm") from error
+        raise lacking("GGUF files", error, extra) from error
     return {int(kind): size for kind, size in GGML_QUANT_SIZES.items()}
 
 
-def _judge_version(version: str) -> None:
+def _judge_version(version: str, extra: str = "llm") -> None:
     if int(version.partition(".")[0]) < _LEAST:  # looking for a class would import all of it
         raise ServeError(
             Code.UNSUPPORTED,
             f"Language models need transformers 5.24, and {version} is installed. Install "
-            f"it with: {install_command('llm')}",
+            f"it with: {install_command(extra)}",
         )

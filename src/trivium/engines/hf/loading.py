@@ -5,21 +5,17 @@ hostile file makes a library raise is LOAD_FAILED.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 import torch
 import transformers
 
-from trivium.codecs.vanishing_tokens import vanishing_token
 from trivium.engines.hf.answers import TokenReading
 from trivium.engines.hf.attention import StepAttention
 from trivium.engines.hf.description import DescribedModel, read_config
-from trivium.engines.hf.detokenizer import Decode
 from trivium.engines.hf.folder import unfit
 from trivium.engines.hf.gguf_model import GgufModel, open_gguf
 from trivium.engines.hf.lora.layers import AdaptedLayers, adaptable
@@ -28,19 +24,17 @@ from trivium.engines.hf.options import BITS_4, BITS_8, NONE
 from trivium.engines.hf.plan import StepSettings
 from trivium.engines.hf.pool import open_storage
 from trivium.engines.hf.prefix_cache import MOST_KEPT
-from trivium.engines.hf.prompt_work import TokenizerSource, prompt_work
-from trivium.engines.hf.prompts import PromptTokenizer
+from trivium.engines.hf.prompt_work import TokenizerSource
 from trivium.engines.hf.quantising import quantised
 from trivium.engines.hf.requests import GenerationLimits
 from trivium.engines.hf.self_test import self_test
-from trivium.engines.hf.texts import PromptReader
-from trivium.engines.hf.token_length_policy import UNKNOWN, TokenLength, token_length
-from trivium.engines.hf.token_names import TokenNames
+from trivium.engines.hf.text_loading import open_tokenizer, text_work, token_reading, unopened
+from trivium.engines.hf.token_length_policy import TokenLength
 from trivium.engines.hf.weight_names import missing_fault
 from trivium.engines.hf.weights import open_weights
 from trivium.machine.helper_process import WorkOpener
 from trivium.machine.memory import FreeMemory
-from trivium.types.errors import Code, ServeError, named, said_by
+from trivium.types.errors import Code, ServeError
 from trivium.types.spec import Device, ModelSpec
 
 log = logging.getLogger(__name__)
@@ -48,7 +42,6 @@ log = logging.getLogger(__name__)
 _LIGHT = 2**31
 """Bytes of weights below which one thread tests a model."""
 
-_LETTERS = ("a", "▁a", "Ġa", "e", "▁the", "1")
 _OTHERS = "Serve it with vLLM, or with a handler in Python that calls generate."
 
 
@@ -111,7 +104,7 @@ def _loaded(spec: ModelSpec, told: DescribedModel, device: torch.device, held: K
     source = TokenizerSource(
         str(told.files.folder), told.files.gguf, told.chosen.trust_remote_code, gguf is not None
     )
-    tokenizer = _tokenizer(spec, source, gguf)
+    tokenizer = open_tokenizer(spec, source, gguf)
     model = _model(spec, told, gguf, device)
     if not model._supports_attention_backend:
         raise unfit(
@@ -135,8 +128,8 @@ def _loaded(spec: ModelSpec, told: DescribedModel, device: torch.device, held: K
         *(held.bytes / 1e9, held.tokens, slots, told.context),
     )
     settings = StepSettings(slots, told.chosen.prefill_chunk, held.blocks)
-    length, work = _text_work(spec, source, tokenizer, limits)
-    reading = _reading(model, tokenizer, told)
+    length, work = text_work(spec, source, tokenizer, limits)
+    reading = token_reading(tokenizer, _ends(model, tokenizer, told))
     return LoadedModel(
         *(model, attention, tokenizer, reading, limits, settings, held, length, work, told.texts.sampling),
         layers=layers,
@@ -152,7 +145,7 @@ def _model(spec: ModelSpec, told: DescribedModel, gguf: GgufModel | None, device
     except ServeError:
         raise
     except Exception as error:
-        raise _unopened(spec, "weights", error) from error
+        raise unopened(spec, "weights", error) from error
     if missing := sorted(info["missing_keys"]):
         lacking = (
             f"its files lack {len(missing)} of the weights, such as '{missing[0]}'. Copy the folder again."
@@ -162,7 +155,7 @@ def _model(spec: ModelSpec, told: DescribedModel, gguf: GgufModel | None, device
         placed = model if told.chosen.quantize in (BITS_8, BITS_4) else model.to(device)
         return quantised(placed.eval().requires_grad_(False), told.chosen.quantize)
     except Exception as error:
-        raise _unopened(spec, "weights", error) from error
+        raise unopened(spec, "weights", error) from error
 
 
 def _gguf(spec: ModelSpec, told: DescribedModel) -> GgufModel | None:
@@ -170,52 +163,7 @@ def _gguf(spec: ModelSpec, told: DescribedModel) -> GgufModel | None:
     try:
         return open_gguf(told.files.folder / told.files.gguf) if told.files.gguf else None
     except Exception as error:
-        raise _unopened(spec, "GGUF file", error) from error
-
-
-def _tokenizer(spec: ModelSpec, source: TokenizerSource, gguf: GgufModel | None) -> Any:
-    try:
-        return source.open() if gguf is None else gguf.tokenizer()
-    except Exception as error:
-        raise _unopened(spec, "tokenizer", error) from error
-
-
-def _text_work(
-    spec: ModelSpec, source: TokenizerSource, tokenizer: Any, limits: GenerationLimits
-) -> tuple[TokenLength, WorkOpener]:
-    """Return what is known of a tokenizer's texts, and what opens it elsewhere."""
-    try:
-        length = _length(tokenizer)
-        return length, prompt_work(source, tokenizer, limits, length)
-    except Exception as error:
-        raise _unopened(spec, "tokenizer for a process beside the worker", error) from error
-
-
-def _length(tokenizer: Any) -> TokenLength:
-    """Return what a tokenizer's document says of its tokens, where nothing but the document decides."""
-    kind, known = type(tokenizer), transformers.PreTrainedTokenizerFast
-    does_more = any(getattr(kind, name) is not getattr(known, name) for name in ("__call__", "_encode_plus"))
-    if not issubclass(kind, known) or does_more or not kind.__module__.startswith("transformers."):
-        return UNKNOWN
-    backend = tokenizer.backend_tokenizer
-    length = token_length(msgspec.json.decode(backend.to_str()))
-    return length if vanishing_token(backend) is None else replace(length, may_be_dear=True)
-
-
-def prompt_reader(spec: ModelSpec, loaded: LoadedModel, wake: Callable[[], None]) -> PromptReader:
-    """Return what reads prompts for a model, with a tokenizer of its own. LOAD_FAILED for one that cannot be copied."""
-    try:
-        copied = PromptTokenizer(deepcopy(loaded.tokenizer), loaded.limits, loaded.length)
-    except Exception as error:
-        raise _unopened(spec, "tokenizer for a thread beside the steps", error) from error
-    return PromptReader(copied, loaded.work, loaded.settings.slots, wake)
-
-
-def _unopened(spec: ModelSpec, what: str, error: Exception) -> ServeError:
-    if isinstance(error, MemoryError) or "out of memory" in str(error):
-        return unfit(spec, f"there is not memory enough for its {what}: {said_by(error)}", Code.OUT_OF_MEMORY)
-    text = f"{named(error)}".strip()
-    return unfit(spec, f"transformers {transformers.__version__} cannot open its {what}: {text[:1000]}")
+        raise unopened(spec, "GGUF file", error) from error
 
 
 def _test(
@@ -232,7 +180,7 @@ def _test(
     except ServeError as error:
         raise unfit(spec, error.message, error.code) from error
     except Exception as error:
-        raise _unopened(spec, "layers", error) from error
+        raise unopened(spec, "layers", error) from error
     if differs:
         raise unfit(
             spec,
@@ -248,46 +196,7 @@ def _layers(spec: ModelSpec, model: Any, limits: GenerationLimits, device: torch
             adaptable(model, limits.vocabulary, limits.context, device) if spec.functions else {}
         )
     except Exception as error:
-        raise _unopened(spec, "layers", error) from error
-
-
-def _reading(model: Any, tokenizer: Any, told: DescribedModel) -> TokenReading:
-    def decode(tokens: Any) -> str:
-        return str(tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False))
-
-    def decode_all(tokens: Any) -> str:
-        return str(tokenizer.decode(tokens, skip_special_tokens=False, clean_up_tokenization_spaces=False))
-
-    special = frozenset(tokenizer.all_special_ids)
-    added = getattr(tokenizer, "added_tokens_decoder", {})
-    specials = special.union(number for number, token in added.items() if token.special)
-    hidden = frozenset(one for one in specials if _said(decode, one) == "" and _said(decode_all, one))
-    names = token_names(tokenizer, decode_all)
-    return TokenReading(decode, decode_all, names, special, _ends(model, tokenizer, told), hidden)
-
-
-def token_names(tokenizer: Any, decode_all: Decode) -> TokenNames:
-    """Return what names the tokens of a tokenizer."""
-
-    def piece(token: int) -> str | None:
-        found = tokenizer.convert_ids_to_tokens(token)
-        return None if found is None else str(found)
-
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    decoder = "" if backend is None or backend.decoder is None else repr(backend.decoder)
-    # found without encoding a text, which some tokenizers never end
-    letters = (tokenizer.convert_tokens_to_ids(letter) for letter in _LETTERS)
-    known = (one for one in letters if isinstance(one, int) and one != tokenizer.unk_token_id)
-    anchor = next((one for one in known if (_said(decode_all, one) or "").strip()), None)
-    return TokenNames(decode_all, piece, anchor, "ByteLevel" in decoder)
-
-
-def _said(decode: Decode, token: int) -> str | None:
-    """Return what one token says; None where the tokenizer cannot read it."""
-    try:
-        return decode([token])
-    except BaseException:  # a panic of Rust is no Exception, and ends no load: requests are told of it
-        return None
+        raise unopened(spec, "layers", error) from error
 
 
 def _ends(model: Any, tokenizer: Any, told: DescribedModel) -> frozenset[int]:

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from trivium.settings.kinds import DIGIT_SWITCH, Form, OneOf, Size, Whole
-from trivium.settings.parameters import read_parameters, unknown_parameters
+from trivium.settings.parameters import place_of, read_parameters, unknown_parameters
 from trivium.settings.setting import Setting
 from trivium.types.adapters import adapter_folders
+from trivium.types.errors import Code, ServeError
 from trivium.types.spec import ModelSpec
 
 DEFAULT_SLOTS = 32
@@ -158,3 +159,19 @@ def unknown(parameters: Mapping[str, str]) -> tuple[str, ...]:
 def options(spec: ModelSpec) -> GenerationOptions:
     """Return the model's own options. LOAD_FAILED names each value that cannot be, and where it stands."""
     return GenerationOptions(**read_parameters(spec, SETTINGS))
+
+
+def chosen_context(spec: ModelSpec, asked: int | None, known: int | None) -> int:
+    """Return the tokens of a prompt and its answer: as asked, else what the model knows, up to a default. LOAD_FAILED
+    where more is asked for than the model knows.
+    """
+    if asked is None:
+        return DEFAULT_CONTEXT if known is None else min(known, DEFAULT_CONTEXT)
+    if known is not None and asked > known:
+        where = place_of(spec, "max_context")
+        raise ServeError(
+            Code.LOAD_FAILED,
+            f"Model '{spec.name}': parameter 'max_context' is {asked}{where}; expected at most {known}, which the "
+            "model knows.",
+        )
+    return asked

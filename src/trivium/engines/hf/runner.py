@@ -344,8 +344,7 @@ class RollingRunner:
                 touched.pop(request.item, None)
                 self._fail(request, error)
                 continue
-            request.first_at = request.first_at or now
-            request.last_at = now
+            request.reply.came(now)
             touched[request.item] = request
         for request in touched.values():
             if request.is_over:

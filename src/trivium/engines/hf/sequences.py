@@ -7,10 +7,8 @@ slot of its own until it ends, or gives its memory back; in an idle slot its las
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
-import msgspec
 import torch
 
 from trivium.engines.hf.answers import ChosenToken, SequenceAnswer, TokenReading, prompt_texts
@@ -18,15 +16,9 @@ from trivium.engines.hf.lora.layers import LoadedAdapter
 from trivium.engines.hf.memory import BLOCK
 from trivium.engines.hf.prefix_index import PrefixMatch
 from trivium.engines.hf.prompts import PromptInput
-from trivium.engines.hf.requests import GenerationLimits, room_for, sequences_per_prompt
-from trivium.types.generation import (
-    Generate,
-    Generated,
-    GeneratedChoice,
-    GenerationUsage,
-    Sampling,
-    TokenText,
-)
+from trivium.engines.hf.reply import GenerationReply
+from trivium.engines.hf.requests import GenerationLimits, room_for
+from trivium.types.generation import Generate, Generated, Sampling, TokenText
 from trivium.types.running import ItemId
 
 
@@ -141,7 +133,8 @@ class GenerationRequest:
         self.generate = generate
         self.sampling = generate.sampling
         self.seed = seed
-        self.per_prompt = sequences_per_prompt(generate.sampling)
+        self.reply = GenerationReply(generate)
+        self.per_prompt = self.reply.per_prompt
         self.wants_logprob = self.sampling.logprobs is not None or self.per_prompt > self.sampling.choices
         self.prompts: list[Prompt] = []
         self.number = -1
@@ -150,9 +143,6 @@ class GenerationRequest:
         self.running: list[SequenceState] = []
         self.own: int | None = None
         self._kept: _Kept | None = None
-        self._is_told = False
-        self.first_at = 0.0
-        self.last_at = 0.0
 
     def begin(
         self,
@@ -165,12 +155,14 @@ class GenerationRequest:
         is_scored = self.generate.scores_prompts
         alternatives = (self.sampling.logprobs or 0) if is_scored else None
         self.prompts = [Prompt(told, alternatives) for told in prompts]
+        self.reply.begin([prompt.ids for prompt in self.prompts], self.prompt_tokens)
         self.number = next(keys)
         for index in range(len(self.prompts) * self.per_prompt):
             prompt = self.prompts[index // self.per_prompt]
             room = room_for(prompt.size, self.sampling.max_tokens, limits)
             sequence = SequenceState(self, next(keys), index, prompt, room)
             sequence.answer = SequenceAnswer(self.sampling, reading, room, prompt.text, prompt.ids, is_scored)
+            self.reply.answers.append(sequence.answer)
             self.all.append(sequence)
         self.waiting.extend(sequence for sequence in self.all if sequence.answer.finish is None)
 
@@ -291,37 +283,8 @@ class GenerationRequest:
 
     def parts(self) -> Generated:
         """Return what has come of all sequences since the last time."""
-        made = (sequence.answer.part(sequence.number) for sequence in self.all)
-        usage = self._usage() if self.generate.counts_parts else None
-        return Generated(tuple(part for part in made if part is not None), usage, self._told())
-
-    def _told(self) -> tuple[tuple[int, ...], ...]:
-        """Return the ids of its prompts, if they are wanted, the first time."""
-        if self._is_told or not self.generate.tells_prompts:
-            return ()
-        self._is_told = True
-        return tuple(tuple(prompt.ids) for prompt in self.prompts)
-
-    def _usage(self) -> GenerationUsage:
-        read, new = self.prompt_tokens, self.new_tokens
-        return GenerationUsage(read, new, self.first_at, self.last_at, self.cached_tokens)
+        return self.reply.parts(self.cached_tokens)
 
     def whole(self) -> tuple[Generated, int]:
         """Return the end of the answer, and how many tokens are nobody's: those of sequences that are not the best."""
-        usage = self._usage()
-        if self.per_prompt == self.sampling.choices:
-            return msgspec.structs.replace(self.parts(), usage=usage), 0
-        groups = (self.all[i : i + self.per_prompt] for i in range(0, len(self.all), self.per_prompt))
-        best = [sorted(group, key=_score, reverse=True)[: self.sampling.choices] for group in groups]
-        chosen = list(chain.from_iterable(best))
-        wasted = self.new_tokens - sum(len(one.new) for one in chosen)
-        return Generated(_numbered(chosen), usage, self._told()), wasted
-
-
-def _score(sequence: SequenceState) -> float:
-    return sequence.answer.score
-
-
-def _numbered(sequences: Sequence[SequenceState]) -> tuple[GeneratedChoice, ...]:
-    made = (sequence.answer.part(index) for index, sequence in enumerate(sequences))
-    return tuple(part for part in made if part is not None)
+        return self.reply.whole(self.cached_tokens)

@@ -8,14 +8,13 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from trivium.codecs.gguf import TOKENS, GgufHead, ListLength
 from trivium.engines.hf.chat_template import template_fault, template_of
 from trivium.engines.hf.folder import CONFIG, Checkpoint, unfit
-from trivium.engines.hf.options import GenerationOptions
 from trivium.engines.hf.tokenizer_size import beyond_embedding, highest_token
 from trivium.files import open_file
 from trivium.types.generation import Sampling
@@ -34,6 +33,20 @@ _RANGES: Mapping[str, tuple[float, float]] = {
     "repetition_penalty": (0.01, 100.0),
 }
 _WITHOUT_EFFECT: Mapping[str, float] = {"temperature": 1, "top_p": 1, "typical_p": 1, "repetition_penalty": 1}
+
+
+class TextChoices(Protocol):
+    """The options of a model that decide about its texts, of whichever engine."""
+
+    @property
+    def generation_config(self) -> str:
+        """Return `none` where the model's own sampling settings do not hold."""
+        ...
+
+    @property
+    def eos_token_id(self) -> tuple[int, ...] | None:
+        """Return the tokens that end a text, if the operator names them."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +68,7 @@ class TextSettings:
 
 
 def text_settings(
-    spec: ModelSpec, files: Checkpoint, chosen: GenerationOptions, vocabulary: int
+    spec: ModelSpec, files: Checkpoint, chosen: TextChoices, vocabulary: int
 ) -> TextSettings:
     """Return what the files say. LOAD_FAILED for settings that cannot be read, and are not switched off."""
     has_sampling = chosen.generation_config != "none"
