@@ -251,7 +251,11 @@ class Steps:
         self._woken = threading.Event()
         self._count = 0
         self.wake = self._woken.set
-        self.runner = ENGINE.open_steps(spec(folder, **parameters), HERE, self)
+        self.runner = self.opened(spec(folder, **parameters))
+
+    def opened(self, described):
+        """The instance that is played with."""
+        return ENGINE.open_steps(described, HERE, self)
 
     def __enter__(self) -> "Steps":
         return self

@@ -67,9 +67,7 @@ class TextSettings:
         return frozenset(found)
 
 
-def text_settings(
-    spec: ModelSpec, files: Checkpoint, chosen: TextChoices, vocabulary: int
-) -> TextSettings:
+def text_settings(spec: ModelSpec, files: Checkpoint, chosen: TextChoices, vocabulary: int) -> TextSettings:
     """Return what the files say. LOAD_FAILED for settings that cannot be read, and are not switched off."""
     has_sampling = chosen.generation_config != "none"
     generation = _generation(spec, files.folder / GENERATION, has_sampling)
