@@ -1,4 +1,4 @@
-"""Keeps which adapters of a model there are, by their names: those that are registered, and those that requests still have.
+"""Keeps the adapters of a model by their names: those that are registered, and those that requests still have.
 
 A request keeps the adapter that it began with. What is replaced or removed stays until the last such request has ended.
 What an adapter is, and what it takes to have one, is the matter of each engine.

@@ -177,7 +177,7 @@ def _fault(
             "for plain weights, or no such line for weights that are quantised already"
         )
     kind = _kind(forms[row.name])
-    if len(text) > _MOST_TEXT or kind.refuses(_word(row, text) or ""):
+    if len(text) > _MOST_TEXT or ((word := _word(row, text)) is not None and kind.refuses(word)):
         return f"{where} is '{text[:80]}'; expected {kind.expected}"
     return ""
 

@@ -1,4 +1,4 @@
-"""Language models in the form of Hugging Face, computed by vLLM: one engine for a model, over as many GPUs as it is told.
+"""Language models in the form of Hugging Face, computed by vLLM: one engine for a model, over one GPU or several.
 
 Always in a process of its own, which starts others: they compute, and end with it. See docs/llm.md, "vLLM".
 """

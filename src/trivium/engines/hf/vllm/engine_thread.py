@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
+from trivium.types.errors import frameless
 from trivium_worker.wire.vital import VitalThread
 
 log = logging.getLogger(__name__)
@@ -27,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class EngineOutput:
-    """What came for a sequence, by its key: vLLM's own output, or what it raised."""
+    """Holds what came for a sequence, by its key: vLLM's own output, or what it raised."""
 
     key: int
     output: Any = None
@@ -115,7 +116,7 @@ class EngineThread:
         try:
             engine = self._open()
         except BaseException as error:  # code of a folder may ask for the exit, and no load may wait forever
-            self._opened.set_exception(error)
+            self._opened.set_exception(frameless(error))
             return
         self._opened.set_result(engine)
         while not self._closing.is_set():
@@ -152,7 +153,7 @@ class EngineThread:
                 self._put(EngineOutput(order.key, output))
         except Exception as error:
             if not self.engine.errored:  # else all end, with the process
-                self._put(EngineOutput(order.key, error=error))
+                self._put(EngineOutput(order.key, error=frameless(error)))
         finally:
             self._tasks.pop(order.key, None)
 

@@ -56,7 +56,9 @@ def _fields(tree: ast.Module) -> Iterator[tuple[str, str]]:
         if isinstance(node, ast.ClassDef) and node.name in _CLASSES:
             for field in node.body:
                 if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-                    yield field.target.id, ast.unparse(field.annotation)
+                    form = field.annotation
+                    is_text = isinstance(form, ast.Constant) and isinstance(form.value, str)
+                    yield field.target.id, ast.literal_eval(form) if is_text else ast.unparse(form)
 
 
 def _strange(place: Path, why: str) -> ServeError:

@@ -22,7 +22,7 @@ from trivium.engines.hf.vllm.counters import StepCounters
 from trivium.engines.hf.vllm.engine_thread import EngineOrder, EngineOutput, EngineThread
 from trivium.engines.hf.vllm.sampling import judge_sampling, sampling_arguments
 from trivium.engines.hf.vllm.sequences import VllmRequest, VllmSequence
-from trivium.types.errors import Code, ServeError, named
+from trivium.types.errors import Code, ServeError, frameless, named
 from trivium.types.generation import Generate
 from trivium.types.interfaces import StepOutlet, StepReport
 from trivium.types.operations import Infer
@@ -168,7 +168,7 @@ class VllmRunner:
             try:
                 orders = [self._order(one) for one in request.running.values()]
             except Exception as error:  # vLLM judges them when they are made
-                self._fail(request, self._refused(request, error))
+                self._fail(request, self._refused(request, frameless(error)))
                 continue
             if not orders:  # nothing is computed of it
                 self._counts.prompt += request.reply.prompt_tokens

@@ -69,7 +69,7 @@ class VllmSequence:
 
 
 class VllmRequest:
-    """One item, of which all sequences that have not ended are `running`."""
+    """One item; those of its sequences that have not ended are `running`."""
 
     def __init__(self, item: ItemId, generate: Generate, adapter: VllmAdapter | None) -> None:
         self.item = item

@@ -1,3 +1,4 @@
+# ruff: noqa: F821 - the names are vLLM's, and nothing looks them up
 """The arguments of vLLM 0.32's engine, by their names and annotations: `make vllm` holds them against the real ones."""
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ class EngineArgs:
     model_class_overrides: dict[str, str] = UNSET
     tokenizer_revision: str | None = UNSET
     quantization: QuantizationMethods | str | None = UNSET
-    quantization_config: "dict[str, Any] | QuantizationConfigArgs | None" = UNSET
+    quantization_config: dict[str, Any] | QuantizationConfigArgs | None = UNSET
     allow_deprecated_quantization: bool = UNSET
     enforce_eager: bool = UNSET
     disable_custom_all_reduce: bool = UNSET

@@ -9,6 +9,7 @@ import json
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import ClassVar
 
 from vllm.exceptions import VLLMValidationError
 from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
@@ -22,7 +23,7 @@ PACE = 0.001
 class AsyncLLM:
     """One of them, in the process that made it."""
 
-    made: list["AsyncLLM"] = []
+    made: ClassVar[list["AsyncLLM"]] = []
 
     def __init__(self, args):
         config = json.loads((Path(args.model) / "config.json").read_text())
