@@ -112,9 +112,15 @@ def test_facts_need_no_library_and_say_what_vllm_gets(stand_in, folder):
 
 def test_texts_end_at_stop_texts_and_the_rest_is_aborted(stand_in, folder):
     with VllmSteps(folder) as steps:
-        whole = steps.answers([{"prompts": (text(1, 60),), "sampling": Sampling(max_tokens=40)}])[0].choices[0].text
+        whole = (
+            steps.answers([{"prompts": (text(1, 60),), "sampling": Sampling(max_tokens=40)}])[0]
+            .choices[0]
+            .text
+        )
         stop = whole[10:13]
-        item = steps.add(prompts=(text(1, 60),), sampling=Sampling(max_tokens=400, stop=(stop,)), streams=True)
+        item = steps.add(
+            prompts=(text(1, 60),), sampling=Sampling(max_tokens=400, stop=(stop,)), streams=True
+        )
         steps.run()
         choice = steps.answer(item).choices[0]
         assert (choice.text, choice.finish) == (whole[: whole.index(stop)], Finish.STOP)
@@ -144,7 +150,9 @@ def test_choices_and_the_best_of_several(stand_in, folder):
         assert answer.choices[1].ids == tokens((5, 6, 7), 4, drawn=31 + 12)
         assert len(answer.choices[0].tokens[0].alternatives) == 2
         assert (answer.usage.new_tokens, answer.usage.prompt_tokens) == (24, 5)
-        assert sum(report.wasted_tokens for report in steps.reports) == 8, "the third of each prompt is nobody's"
+        assert sum(report.wasted_tokens for report in steps.reports) == 8, (
+            "the third of each prompt is nobody's"
+        )
 
 
 def test_prompts_are_scored_echoed_and_only_read(stand_in, folder):
@@ -157,7 +165,11 @@ def test_prompts_are_scored_echoed_and_only_read(stand_in, folder):
                     "scores_prompts": True,
                     "echoes": True,
                 },
-                {"prompts": ("a b c",), "sampling": Sampling(max_tokens=0, logprobs=1), "scores_prompts": True},
+                {
+                    "prompts": ("a b c",),
+                    "sampling": Sampling(max_tokens=0, logprobs=1),
+                    "scores_prompts": True,
+                },
                 {"prompts": ("a b c",), "sampling": Sampling(max_tokens=0), "tells_prompts": True},
             ]
         )

@@ -53,12 +53,18 @@ def arguments(**parameters):
         ({"quantize": "none"}, {}),
         ({"quantize": "awq"}, {"quantization": "awq"}),
         ({"prefix_cache": "false"}, {"enable_prefix_caching": False}),
-        ({"enforce_eager": "true", "gpu_memory_utilization": "0.5"}, {"enforce_eager": True, "gpu_memory_utilization": 0.5}),
+        (
+            {"enforce_eager": "true", "gpu_memory_utilization": "0.5"},
+            {"enforce_eager": True, "gpu_memory_utilization": 0.5},
+        ),
         ({"slots": "8", "max_num_seqs": "8"}, {"max_num_seqs": 8}),
         ({"hf_overrides": '{"rope_theta": 5}'}, {"hf_overrides": {"rope_theta": 5}}),
         ({"limit_mm_per_prompt": '{"image": 2}'}, {"limit_mm_per_prompt": {"image": 2}}),
         ({"allowed_media_domains": "a.org, b.org"}, {"allowed_media_domains": ["a.org", "b.org"]}),
-        ({"trust_remote_code": "true", "worker_cls": "own.Worker"}, {"trust_remote_code": True, "worker_cls": "own.Worker"}),
+        (
+            {"trust_remote_code": "true", "worker_cls": "own.Worker"},
+            {"trust_remote_code": True, "worker_cls": "own.Worker"},
+        ),
         # what protocols read, and what the engine reads otherwise, is no argument
         ({"output_formatter": "json", "async_mode": "true", "generation_config": "none", "threads": "2"}, {}),
     ],

@@ -59,7 +59,10 @@ def test_the_best_are_known_by_their_log_probabilities():
         (Generate(prompts=("x",), sampling=Sampling(typical_p=0.5)), "typical_p.*no such filter"),
         (Generate(prompts=("x",), sampling=Sampling(processor="shout")), "logits_processor.*runs no"),
         (Generate(embeds=Embeddings(1, 1, b"0000")), "inputs_embeds.*enable_prompt_embeds=true"),
-        (Generate(prompts=("x",), scores_prompts=True), "cannot score prompts of a model that takes adapters"),
+        (
+            Generate(prompts=("x",), scores_prompts=True),
+            "cannot score prompts of a model that takes adapters",
+        ),
     ],
 )
 def test_what_vllm_cannot_do_is_refused_by_its_field(generate, words):
