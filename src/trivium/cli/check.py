@@ -21,6 +21,7 @@ from trivium.types.errors import ServeError
 from trivium.types.interfaces import Format
 from trivium.types.sources import Place
 from trivium.types.spec import InvalidModel, ModelSpec
+from trivium.types.text_engines import WORDS as TEXT_ENGINES
 
 _SCHEMA = ConfigSchema({}, {"native": ""})
 """The options that every server has. What checks the file of a server is imported where there is one: all of a server
@@ -44,6 +45,13 @@ comes with it.
     default="",
     envvar=_SCHEMA.options["engine_parameters"].variable,
     help="Parameters of engines for models without a configuration, as for `trivium serve`.",
+)
+@click.option(
+    "--text-engine",
+    default=ModelsConfig().text_engine,
+    envvar=_SCHEMA.options["text_engine"].variable,
+    type=click.Choice(tuple(TEXT_ENGINES)),
+    help="Who generates text with a Hugging Face folder or a .gguf file, as for `trivium serve`.",
 )
 @click.option(
     "--djl-config",
@@ -85,6 +93,7 @@ def command(  # noqa: PLR0913 - an argument per option
     model_config_name: str,
     fetch_from: str,
     engine_parameters: str,
+    text_engine: str,
     djl_config: Path | None,
     ts_config: Path | None,
     model_store: str | None,
@@ -98,7 +107,10 @@ def command(  # noqa: PLR0913 - an argument per option
     if model_store and ts_config is None:
         raise click.UsageError("--model-store goes with --ts-config FILE. Give both, or the folder as PATH.")
     models = ModelsConfig(
-        config_name=model_config_name, fetch_from=fetch_from, engine_parameters=engine_parameters
+        config_name=model_config_name,
+        fetch_from=fetch_from,
+        engine_parameters=engine_parameters,
+        text_engine=text_engine,
     )
     config = ServerConfig(models=models, workers=WorkersConfig(startup_timeout=startup_timeout))
     check = _Check(only_text(Console()), config, shows_all, runs)

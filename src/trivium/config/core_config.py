@@ -3,6 +3,8 @@
 Decides which value of an option means that something is off. Must not know what is served, or by which protocol.
 """
 
+from importlib.util import find_spec
+
 from trivium.config.engine_parameters import parse_engine_parameters
 from trivium.config.options import MetricsConfig, ServerConfig
 from trivium.core.instances.rate_policy import parse_limits
@@ -18,6 +20,7 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.metrics import Measurements
 from trivium.types.spec import Defaults
 from trivium.types.spoken import spoken
+from trivium.types.text_engines import WORDS as TEXT_ENGINES
 from trivium.types.tracing import TraceSettings
 from trivium_worker.wire import system
 
@@ -45,6 +48,8 @@ def core_config(
             installs=models.install_packages != "none",
             places=models.fetch_from,
             engine_parameters=parse_engine_parameters(models.engine_parameters),
+            text_engine=TEXT_ENGINES[models.text_engine],
+            has_vllm=find_spec("vllm") is not None,
         ),
         loads_at_once=models.load_threads,
         load_retries=models.load_retries,

@@ -11,6 +11,7 @@ from trivium.config.listener_options import GrpcConfig, HttpConfig, ManagementCo
 from trivium.settings.option import ANY, INT, LONG, option, size_option
 from trivium.types.by_type import ByType
 from trivium.types.listeners import is_loopback
+from trivium.types.text_engines import WORDS as TEXT_ENGINES
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +194,13 @@ class ModelsConfig:
         "",
         "Parameters of engines for models without a configuration of their own (a .gguf or .onnx file, a Hugging Face "
         "folder): ENGINE.NAME=VALUE, with commas between, like hf.slots=8,hf.dtype=bf16.",
+    )
+    text_engine: str = option(
+        "--text-engine",
+        "auto",
+        "Who generates text with a Hugging Face folder or a .gguf file: hf, vllm, openvino, or whoever suits files and "
+        "machine (auto). A folder of DJL's or Triton's says it in its own words.",
+        choices=tuple(TEXT_ENGINES),
     )
     fetch_from: str = option(
         "--fetch-from",

@@ -430,7 +430,8 @@ class Defaults:
     a model's configurations `config_name` is preferred. `installs`: packages that a model names may be installed.
     `places` is where requests may have something fetched from: the entries of the server's list, split by commas.
     `engine_parameters` are those of models that have no configuration, by "engine.name". `elsewhere` finds weights that
-    a model's files name, and that are no files of its own.
+    a model's files name, and that are no files of its own. `text_engine` is the engine that generates text, where the
+    operator named one; `has_vllm`: is vLLM installed?
     """
 
     queue_items: int = 1000
@@ -446,6 +447,8 @@ class Defaults:
     places: str = ""
     engine_parameters: Mapping[str, str] = field(default_factory=dict)
     elsewhere: FindElsewhere = field(default=found_nowhere, compare=False)
+    text_engine: str = ""
+    has_vllm: bool = False
 
     def parameters_of(self, engine: str) -> dict[str, str]:
         """Return the parameters of one engine, by its own names."""

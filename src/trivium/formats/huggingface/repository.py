@@ -36,6 +36,8 @@ from trivium.types.spec import (
     TensorSpec,
 )
 from trivium.types.spoken import spoken
+from trivium.types.text_engines import OPENS as TEXT_ENGINES
+from trivium.types.text_engines import WeightForm, choose_text_engine
 
 _TRUST = "trust_remote_code"
 _LORA = "enable_lora"
@@ -156,8 +158,7 @@ def _spec(place: Path, defaults: Defaults) -> ModelSpec:
     is_file = place.is_file()
     folder = place.parent if is_file else place
     of_tasks = defaults.parameters_of(TASK_ENGINE)
-    asked = defaults.parameters_of(ENGINE)
-    trusts = any(_trusts(one) for one in (asked, of_tasks))
+    trusts = any(_trusts(one) for one in (*map(defaults.parameters_of, TEXT_ENGINES), of_tasks))
     tasks = TaskChoice(spoken(_HOW_TO_CHOOSE), task_named(of_tasks.get(_TASK, "")))
     entry = place.name if is_file else ""
     made = checked(read_checkpoint(folder, trusts, spoken(_HOW_TO_TRUST), entry, tasks))
@@ -165,11 +166,14 @@ def _spec(place: Path, defaults: Defaults) -> ModelSpec:
     if is_task and not is_file:
         return _task_spec(place, made, of_tasks, defaults)
     name = _name_of(place)
+    form = WeightForm.GGUF if made.entry.lower().endswith(names.GGUF) else WeightForm.SAFETENSORS
+    chosen = choose_text_engine(defaults.text_engine, form, defaults.gpus, defaults.has_vllm)
+    asked = defaults.parameters_of(chosen.name)
     option = Origin("--engine-parameters of the server", "")
     origin = {
         **{field: Origin(rule, "") for field, rule in _RULES.items()},
         **{field: Origin(str(place), "") for field in ("name", "root", "entry")},
-        "engine": Origin("generated text is this engine's", ""),
+        "engine": Origin(chosen.why, ""),
         "groups[0].device": Origin(f"a GPU where there is one: {defaults.gpus} here", ""),
         **made.origin(),
         **{f"parameters[{one}]": option for one in asked},
@@ -181,7 +185,7 @@ def _spec(place: Path, defaults: Defaults) -> ModelSpec:
         version="1",
         is_versioned=False,
         root=folder,
-        engine=ENGINE,
+        engine=chosen.name,
         entry=made.entry,
         groups=(_group(name, defaults),),
         limits=Limits(
