@@ -68,7 +68,6 @@ TAKEN: Mapping[str, str] = {
     "reasoning_parser_plugin": _HERE,
     "stream_interval": "parts are put together for each reader",
     "device_ids": "the instance's GPU is the first",
-    "disable_log_stats": "its counters are the server's metrics",
 }
 """Arguments that cannot be chosen, and why."""
 
@@ -93,7 +92,42 @@ CODE = frozenset(
 SAFE_FORMATS = frozenset({"auto", "safetensors", "dummy", "fastsafetensors"})
 """Values of `load_format` that open no pickle: a folder without safetensors is refused before."""
 
+_GONE = "vLLM no longer has it"
+RETIRED: Mapping[str, str] = {
+    **dict.fromkeys(
+        (
+            *("swap_space", "use_v2_block_manager", "device", "preemption_mode", "worker_use_ray"),
+            *(
+                "num_scheduler_steps",
+                "multi_step_stream_outputs",
+                "scheduler_delay_factor",
+                "num_lookahead_slots",
+            ),
+            *(
+                "disable_async_output_proc",
+                "cuda_graph_sizes",
+                "max_seq_len_to_capture",
+                "calculate_kv_scales",
+            ),
+            *("max_num_partial_prefills", "max_long_partial_prefills", "disable_mm_preprocessor_cache"),
+            *(
+                "disable_frontend_multiprocessing",
+                "engine_use_ray",
+                "enable_lora_bias",
+                "lora_extra_vocab_size",
+            ),
+            *("long_lora_scaling_factors", "guided_decoding_backend", "max_context_len_to_capture", "task"),
+        ),
+        _GONE,
+    ),
+    "disable_log_requests": "requests are logged by the server's own settings",
+    "disable_log_stats": "its counters are the server's metrics",
+    "max_log_len": "requests are logged by the server's own settings",
+}
+"""Arguments of earlier vLLMs, or of its servers, without which answers are the same: they are reported."""
+
 _WITHOUT_EFFECT: Mapping[str, str] = {
+    **RETIRED,
     "threads": "vLLM binds its threads itself: set VLLM_CPU_OMP_THREADS_BIND for the server",
     "weights_cache_bytes": "vLLM opens the weights itself",
     "lora_bytes": "vLLM takes the memory of adapters by their number and rank",

@@ -40,7 +40,12 @@ def argument_forms() -> Mapping[str, str]:
     """Return the arguments of the engine, each with its annotation as it is written. UNSUPPORTED where there is no
     vLLM, or one whose arguments are elsewhere.
     """
-    place = require_vllm() / _ARGUMENTS
+    return arguments_in(require_vllm())
+
+
+def arguments_in(package: Path) -> Mapping[str, str]:
+    """Return the same of the package in a folder."""
+    place = package / _ARGUMENTS
     try:
         tree = ast.parse(place.read_text("utf-8"))
     except (OSError, SyntaxError, ValueError) as error:

@@ -75,11 +75,10 @@ def settle(environment: MutableMapping[str, str], placement: Placement, argument
     if placement.device is not Device.GPU:
         environment.setdefault("VLLM_TARGET_DEVICE", "cpu")
         return
-    count = gpus_of(arguments)
     seen = [one.strip() for one in environment.get("CUDA_VISIBLE_DEVICES", "").split(",") if one.strip()]
-    first = placement.device_id
-    chosen = seen[first : first + count] if seen else [str(first + one) for one in range(count)]
-    environment["CUDA_VISIBLE_DEVICES"] = ",".join(chosen)
+    first, count = placement.device_id, gpus_of(arguments)
+    mine = placement.device_ids or tuple(range(first, first + count))
+    environment["CUDA_VISIBLE_DEVICES"] = ",".join(seen[one] if one < len(seen) else str(one) for one in mine)
 
 
 def gpus_of(arguments: Mapping[str, Any]) -> int:
