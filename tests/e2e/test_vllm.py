@@ -1,0 +1,179 @@
+"""The real vLLM on this processor (`make vllm`): its interface beside the stand-in's, its tokens beside ours, a server.
+
+Skipped where the real one is not installed.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from importlib import util
+from pathlib import Path
+
+import psutil
+import pytest
+from tests.harness.language_models import Steps, text, write
+from tests.harness.lora_folders import write_adapter
+from tests.harness.raw_http import get, post
+from tests.harness.server_process import ServerProcess, serve, until
+from tests.harness.vllm_models import STAND_IN, WIDE, VllmSteps
+
+from trivium.engines.hf.vllm.installed import argument_forms, arguments_in, version
+from trivium.types.adapters import REGISTER
+from trivium.types.errors import ServeError
+from trivium.types.generation import Finish, Sampling
+
+pytestmark = pytest.mark.skipif(util.find_spec("vllm") is None, reason="vLLM is not installed: make vllm")
+LOADS = {"kv_bytes": 2**26, "dtype": "fp32", "max_context": 512}
+TELL = """
+import inspect, json
+from vllm.exceptions import VLLMClientError, VLLMValidationError
+from vllm.inputs.engine import embeds_input, tokens_input
+from vllm.lora.request import LoRARequest
+from vllm.sampling_params import RequestOutputKind, SamplingParams
+from vllm.v1.engine.async_llm import AsyncLLM
+
+def names(what):
+    return [name for name in inspect.signature(what).parameters if name != "self"]
+
+print("TOLD" + json.dumps({
+    **{f"AsyncLLM.{name}": names(getattr(AsyncLLM, name)) for name in (
+        "generate", "abort", "add_lora", "remove_lora", "shutdown", "from_engine_args")},
+    "errored": isinstance(AsyncLLM.errored, property),
+    "tokens_input": names(tokens_input), "embeds_input": names(embeds_input),
+    "LoRARequest": names(LoRARequest), "SamplingParams": names(SamplingParams),
+    "kinds": [kind.name for kind in RequestOutputKind],
+    "client": issubclass(VLLMValidationError, VLLMClientError),
+}))
+"""
+
+
+def interface(path: str) -> dict[str, object]:
+    """What a vLLM says of its interface, found in front of others on this path."""
+    told = subprocess.run(
+        [sys.executable, "-c", TELL],
+        env={**os.environ, "PYTHONPATH": path, "VLLM_LOGGING_LEVEL": "ERROR"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    line = next(line for line in told.stdout.splitlines() if line.startswith("TOLD"))
+    return json.loads(line.removeprefix("TOLD"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("llama"), "llama", **WIDE)
+
+
+def test_the_stand_in_has_the_interface_of_the_real_one():
+    real, ours = interface(os.environ.get("PYTHONPATH", "")), interface(str(STAND_IN))
+    of_params, told = set(ours.pop("SamplingParams")), set(real.pop("SamplingParams"))
+    assert of_params <= told
+    assert ours == real
+    assert arguments_in(STAND_IN / "vllm") == argument_forms()
+    assert version().startswith("0.32.")
+
+
+def requests():
+    made = [
+        {
+            "prompts": (text(i, 40 + 30 * i),),
+            "sampling": Sampling(max_tokens=5 + i, logprobs=2),
+            "streams": bool(i % 2),
+        }
+        for i in range(10)
+    ]
+    scored = {"prompts": ("a b c",), "sampling": Sampling(max_tokens=3, logprobs=1)}
+    made.append(scored | {"scores_prompts": True, "echoes": True})
+    made.append({"prompts": ("a b c",), "sampling": Sampling(max_tokens=0), "scores_prompts": True})
+    return made
+
+
+def test_greedy_tokens_and_log_probabilities_are_ours(folder):
+    with Steps(folder, dtype="fp32") as steps:
+        expected = steps.answers(requests())
+    with VllmSteps(folder, **LOADS) as steps:
+        found = steps.answers(requests())
+        for mine, theirs in zip(expected, found, strict=True):
+            for one, other in zip(mine.choices, theirs.choices, strict=True):
+                assert (one.text, one.ids, one.finish) == (other.text, other.ids, other.finish)
+                assert [a.name for a in one.tokens] == [b.name for b in other.tokens]
+                scores = [(a.logprob or 0, b.logprob or 0) for a, b in zip(one.tokens, other.tokens, strict=True)]
+                assert all(abs(a - b) < 1e-3 for a, b in scores)
+            assert mine.usage.new_tokens == theirs.usage.new_tokens
+        drawn = {"prompts": ("a b c",), "sampling": Sampling(max_tokens=6, samples=True, choices=3, seed=5)}
+        first, again = steps.answers([drawn]), steps.answers([drawn])
+        assert first[0].choices == again[0].choices
+        assert len({choice.ids for choice in first[0].choices}) > 1
+        stop = expected[9].choices[0].text[2:4]
+        ended = {"prompts": requests()[9]["prompts"], "sampling": Sampling(max_tokens=40, stop=(stop,))}
+        assert steps.answers([ended])[0].choices[0].finish is Finish.STOP
+        for bad in ({"logit_bias": {9: 101.0}}, {"presence_penalty": 5.0}):
+            item = steps.add(prompts=("a",), sampling=Sampling(max_tokens=2, **bad))
+            steps.run()
+            with pytest.raises(ServeError):
+                steps.answer(item)
+        long = steps.add(prompts=("a",), sampling=Sampling(max_tokens=400, ignores_eos=True), streams=True)
+        while not steps.parts.get(long):
+            steps.step()
+        assert steps.runner.abort(long) > 0
+        until(lambda: steps.runner.debug_state()["computed"] == 0)
+        same = {"prompts": (text(3, 300),), "sampling": Sampling(max_tokens=1)}
+        steps.answers([same])
+        assert steps.answers([same])[0].usage.cached_tokens > 0
+
+
+def test_adapters_change_tokens_as_ours(folder, tmp_path):
+    made = write_adapter(tmp_path / "eng", folder)
+    asked = [{"prompts": (text(1, 60),), "sampling": Sampling(max_tokens=8)}]
+    both = [asked[0] | {"adapter": "eng"}, asked[0]]
+    answers = []
+    for kind, options in ((Steps, {"dtype": "fp32"}), (VllmSteps, LOADS)):
+        with kind(folder, enable_lora="true", max_cpu_loras=2, **options) as steps:
+            steps.call(REGISTER, "eng", made)
+            answers.append([answer.choices[0].ids for answer in steps.answers(both)])
+    assert answers[0] == answers[1]
+    assert answers[1][0] != answers[1][1]
+
+
+def complete(server: ServerProcess, count: int = 6):
+    body = {"model": "llama", "prompt": "Once upon a time", "max_tokens": count, "temperature": 0}
+    return post(server.port, "/v1/completions", json.dumps(body).encode())
+
+
+def engines(server: ServerProcess) -> list[psutil.Process]:
+    return [
+        one
+        for one in psutil.Process(server.process.pid).children(recursive=True)
+        if one.is_running() and "EngineCore" in " ".join(one.cmdline())
+    ]
+
+
+def test_a_server_answers_by_vllm_outlives_its_engine_and_leaves_nothing(folder, tmp_path):
+    place = tmp_path / "llama"
+    place.symlink_to(folder)
+    parameters = "vllm.kv_bytes=64M,vllm.dtype=fp32,vllm.max_context=512"
+    with serve(place, "--text-engine", "vllm", "--engine-parameters", parameters) as server:
+        status, _, body = complete(server)
+        assert status == 200, body
+        first = json.loads(body)["choices"][0]["text"]
+        assert b"trivium_generated_tokens_total" in get(server.port, "/metrics")[2]
+        (engine,) = engines(server)
+        engine.send_signal(signal.SIGKILL)
+        until(lambda: complete(server)[0] == 200, 120)
+        assert json.loads(complete(server)[2])["choices"][0]["text"] == first
+        (worker,) = [one.parent() for one in engines(server)]
+        worker.send_signal(signal.SIGKILL)
+        until(lambda: complete(server)[0] == 200, 120)
+        alive = [one.pid for one in psutil.process_iter() if is_vllm(one)]
+        assert len([pid for pid in alive if pid in {one.pid for one in engines(server)}]) == 1
+    assert not [one for one in psutil.process_iter() if is_vllm(one) and Path(f"/proc/{one.pid}").exists()]
+
+
+def is_vllm(process: psutil.Process) -> bool:
+    try:
+        return process.name().startswith("VLLM::")
+    except psutil.Error:
+        return False
