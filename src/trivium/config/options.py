@@ -199,7 +199,7 @@ class ModelsConfig:
         "--text-engine",
         "auto",
         "Who generates text with a Hugging Face folder or a .gguf file: hf, vllm, openvino, or whoever suits files and "
-        "machine (auto). A folder of DJL's or Triton's says it in its own words.",
+        "machine (auto). A model with settings of its own says it there.",
         choices=tuple(TEXT_ENGINES),
     )
     fetch_from: str = option(
