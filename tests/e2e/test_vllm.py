@@ -120,7 +120,7 @@ def test_greedy_tokens_and_log_probabilities_are_ours(folder):
             steps.step()
         assert steps.runner.abort(long) > 0
         until(lambda: steps.runner.debug_state()["computed"] == 0, lambda: "vLLM still computes it", 20)
-        same = {"prompts": (text(3, 300),), "sampling": Sampling(max_tokens=1)}
+        same = {"prompts": (text(3, 700),), "sampling": Sampling(max_tokens=1)}
         steps.answers([same])
         assert steps.answers([same])[0].usage.cached_tokens > 0
 
