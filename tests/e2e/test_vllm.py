@@ -150,7 +150,7 @@ def is_served(server: ServerProcess) -> bool:
 
 def engines(server: ServerProcess) -> list[psutil.Process]:
     """The processes in which vLLM schedules, below the server."""
-    return [one for one in server.workers(recursive=True) if one.name() == "VLLM::EngineCor"]
+    return [one for one in server.workers(recursive=True) if one.name().startswith("VLLM::EngineC")]
 
 
 def test_a_server_answers_by_vllm_outlives_its_engine_and_leaves_nothing(folder, tmp_path):

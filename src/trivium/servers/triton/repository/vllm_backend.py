@@ -44,8 +44,8 @@ _TRUST = "trust_remote_code"
 
 @dataclass(frozen=True, slots=True)
 class VllmFolder:
-    """Describes one version's folder: `root` and `entry` of the weights, who serves them, by which parameters, each with
-    where it was found, and what is wrong.
+    """Describes one version's folder: `root` and `entry` of the weights, who serves them, by which parameters, each
+    with where it was found, and what is wrong.
     """
 
     root: Path
