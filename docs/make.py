@@ -305,6 +305,17 @@ def matrix(content: str) -> str:
     return "\n".join([*lines, *(f"| {form} | {' | '.join(cells)} |" for form, cells in rows.items())])
 
 
+def engine_matrix() -> str:
+    """Every engine's file in every dress by every body, as the suite that asks them expects it."""
+    table = runpy.run_path(str(DOCS.parent / "tests/e2e/engine_matrix.py"))
+    lines = [f"| engine | in | {' | '.join(table['BODIES'])} |", "|---" * (2 + len(table["BODIES"])) + "|"]
+    for engine, dresses in table["DRESSES"].items():
+        for dress in dresses:
+            cells = (table["cell"](engine, dress, body) for body in table["BODIES"])
+            lines.append(f"| `{engine}` | {dress} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def payload_readers() -> str:
     """The payload table, bodies to tensors."""
     lines = ["| content types | or the first bytes | what is read |", "|---|---|---|"]
@@ -379,6 +390,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "djl_python differences": djl_python_differences,
     "matrix, picture": lambda: matrix("picture"),
     "matrix, tensor": lambda: matrix("tensor"),
+    "matrix, engines": engine_matrix,
     "corpora": corpora_counts,
     "corpora, config.pbtxt": lambda: corpora_keys(
         "config.pbtxt", "an entry of a map, or wrong", _pbtxt_words

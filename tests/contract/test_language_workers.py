@@ -4,8 +4,8 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from tests.harness.generating_workers import parts_of, serving
 from tests.harness.language_models import Steps, spec, text, write
-from tests.harness.language_workers import parts_of, serving
 
 from trivium.types.errors import Code, ServeError
 from trivium.types.generation import Generate, Generated, Sampling, joined

@@ -4,8 +4,8 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from tests.harness.generating_workers import parts_of, serving
 from tests.harness.language_models import spec, write
-from tests.harness.language_workers import parts_of, serving
 from tests.harness.vllm_models import stand_in, vllm_spec
 
 from trivium.types.errors import Code, ServeError

@@ -10,10 +10,9 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
-import tritonclient.grpc
-import tritonclient.http
 from tests.harness.server_process import ServerProcess, serve
 from tests.harness.table_models import TREE, digits, trained, tumours, write
+from tests.harness.v2_clients import infer
 
 ROWS = 20
 FIL = """backend: "fil"
@@ -63,24 +62,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 def ask(server: ServerProcess, model: str, rows: np.ndarray, route: str) -> dict[str, np.ndarray]:
     """Return the outputs of one request of v2, by the client that the route names."""
     name = httpx.get(f"{server.url}/v2/models/{model}").json()["inputs"][0]["name"]
-    if route == "json":
-        tensor = {"name": name, "datatype": "FP32", "shape": list(rows.shape), "data": rows.tolist()}
-        answer = httpx.post(f"{server.url}/v2/models/{model}/infer", json={"inputs": [tensor]}, timeout=60)
-        assert answer.status_code == 200, answer.text
-        return {one["name"]: np.reshape(one["data"], one["shape"]) for one in answer.json()["outputs"]}
-    kind = tritonclient.http if route == "binary" else tritonclient.grpc
-    url = server.url.removeprefix("http://") if route == "binary" else server.grpc_address
-    with kind.InferenceServerClient(url) as client:
-        sent = kind.InferInput(name, rows.shape, "FP32")
-        sent.set_data_from_numpy(rows)
-        answer = client.infer(model, [sent])
-        told = answer.get_response()
-        names = [one["name"] if isinstance(one, dict) else one.name for one in _outputs(told)]
-        return {one: answer.as_numpy(one) for one in names}
-
-
-def _outputs(told: object) -> list[object]:
-    return told["outputs"] if isinstance(told, dict) else list(told.outputs)  # type: ignore[attr-defined]
+    return infer(server, model, name, rows, route)
 
 
 @pytest.mark.parametrize("route", ["json", "binary", "grpc"])

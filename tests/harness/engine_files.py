@@ -29,6 +29,11 @@ class EngineFile:
     is_scores: bool = False
 
     @property
+    def is_tree(self) -> bool:
+        """Return whether it is a forest, which each library grows by itself; all others are one network."""
+        return self.scale == 1.0 and self.engine != "tensorflow"
+
+    @property
     def name(self) -> str:
         """Return what the server calls it."""
         return self.path.stem

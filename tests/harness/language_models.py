@@ -143,8 +143,8 @@ def scale(model, torch, made):
             model.get_output_embeddings().weight.mul_(1.5)
 
 
-def write_gguf(path: Path) -> Path:
-    """Write a model of random numbers as one GGUF file, and return its path."""
+def write_gguf(path: Path, kind: str = "float32", scale: float = 0.15) -> Path:
+    """Write a model of random numbers, whose matrices are of a kind, as one GGUF file, and return its path."""
     gguf = pytest.importorskip("gguf")
     numpy = pytest.importorskip("numpy")
     random = numpy.random.default_rng(5)
@@ -158,6 +158,28 @@ def write_gguf(path: Path) -> Path:
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_rope_dimension_count(16)
     writer.add_vocab_size(VOCABULARY)
+    writer.add_file_type(0 if kind == "float32" else 1)
+    add_words(writer)
+    shapes = {"token_embd": (VOCABULARY, 64), "output": (VOCABULARY, 64), "output_norm": (64,)}
+    for i in range(2):
+        shapes |= {f"blk.{i}.{name}": (64,) for name in ("attn_norm", "ffn_norm")}
+        shapes |= {f"blk.{i}.{name}": (64, 64) for name in ("attn_q", "attn_output")}
+        shapes |= {f"blk.{i}.{name}": (32, 64) for name in ("attn_k", "attn_v")}
+        shapes |= {f"blk.{i}.{name}": (128, 64) for name in ("ffn_gate", "ffn_up")}
+        shapes |= {f"blk.{i}.ffn_down": (64, 128)}
+    for name, shape in shapes.items():
+        is_matrix = len(shape) > 1
+        numbers = random.normal(0, scale, shape) if is_matrix else numpy.ones(shape)
+        writer.add_tensor(f"{name}.weight", numbers.astype(kind if is_matrix else "float32"))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def add_words(writer) -> None:
+    """Add the tokenizer to a GGUF file that is being written."""
     whole = json.loads(tokenizer().backend_tokenizer.to_str())["model"]
     tokens = sorted(whole["vocab"], key=whole["vocab"].get)
     writer.add_tokenizer_model("gpt2")
@@ -167,21 +189,6 @@ def write_gguf(path: Path) -> Path:
     writer.add_token_merges([" ".join(pair) for pair in whole["merges"]])
     writer.add_bos_token_id(0)
     writer.add_eos_token_id(1)
-    shapes = {"token_embd": (VOCABULARY, 64), "output": (VOCABULARY, 64), "output_norm": (64,)}
-    for i in range(2):
-        shapes |= {f"blk.{i}.{name}": (64,) for name in ("attn_norm", "ffn_norm")}
-        shapes |= {f"blk.{i}.{name}": (64, 64) for name in ("attn_q", "attn_output")}
-        shapes |= {f"blk.{i}.{name}": (32, 64) for name in ("attn_k", "attn_v")}
-        shapes |= {f"blk.{i}.{name}": (128, 64) for name in ("ffn_gate", "ffn_up")}
-        shapes |= {f"blk.{i}.ffn_down": (64, 128)}
-    for name, shape in shapes.items():
-        numbers = random.normal(0, 0.15, shape) if len(shape) > 1 else numpy.ones(shape)
-        writer.add_tensor(f"{name}.weight", numbers.astype("float32"))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return path
 
 
 @cache
@@ -244,18 +251,18 @@ def kv_bytes(folder: Path, tokens: int) -> int:
 class Steps:
     """An opened model, whose steps the test makes, and what it sent."""
 
-    def __init__(self, folder: Path, **parameters: object) -> None:
+    def __init__(self, folder: Path, engine=ENGINE, **parameters: object) -> None:
         self.parts: dict[int, list[Generated]] = {}
         self.ends: dict[int, Generated | ServeError] = {}
         self.reports = []
         self._woken = threading.Event()
         self._count = 0
         self.wake = self._woken.set
-        self.runner = self.opened(spec(folder, **parameters))
+        self.runner = self.opened(replace(spec(folder, **parameters), engine=engine.name), engine)
 
-    def opened(self, described):
+    def opened(self, described, engine):
         """The instance that is played with."""
-        return ENGINE.open_steps(described, HERE, self)
+        return engine.open_steps(described, HERE, self)
 
     def __enter__(self) -> "Steps":
         return self

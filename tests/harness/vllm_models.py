@@ -21,7 +21,7 @@ WIDE = {"hidden_size": 128}
 class VllmSteps(Steps):
     """An opened model of the engine `vllm`."""
 
-    def opened(self, described):
+    def opened(self, described, engine):
         return ENGINE.open_steps(vllm_spec(described), HERE, self)
 
 

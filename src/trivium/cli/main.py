@@ -52,6 +52,7 @@ COMMANDS = {
     "env": Subcommand(
         "trivium.cli.env", "Make, list and remove the environments of engines that need one of their own."
     ),
+    "pack": Subcommand("trivium.cli.pack", "Convert a language model for another engine: --to openvino."),
     "key": Subcommand("trivium.cli.key", "Make a key for the file of --keys."),
     "link": Subcommand(
         "trivium.cli.link", "Put the commands of other servers on the PATH under their own names."

@@ -1,6 +1,7 @@
 """The lock files of named environments: what each pins, for which Pythons, and the key of its content.
 
-A lock is a file of requirements; its line `# python: 3.10 3.11` names the Pythons that it is for. Starts nothing.
+A lock is a file of requirements; its line `# python: 3.10 3.11` names the Pythons that it is for, `# unwanted: NAME`
+packages that others ask for, that nothing here needs, and whose builds do not fit everywhere. Starts nothing.
 """
 
 import hashlib
@@ -15,6 +16,7 @@ from trivium.types.errors import Code, ServeError
 SHIPPED = Path(__file__).parent / "locks"
 _SUFFIX = ".txt"
 _PYTHONS = re.compile(r"^# python:((?: 3\.\d+)+)\s*$", re.MULTILINE)
+_UNWANTED = re.compile(r"^# unwanted:((?: [a-z0-9][a-z0-9-]*)+)\s*$", re.MULTILINE)
 _TORCH = re.compile(r"^\s*torch", re.MULTILINE | re.IGNORECASE)
 _KEY_LETTERS = 16
 _PLACE = re.compile(rf"(?P<name>[a-z][a-z0-9-]*)-(?P<key>[0-9a-f]{{{_KEY_LETTERS}}})")
@@ -44,12 +46,15 @@ _CAUSES = (
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """One named environment as it should be: the file that pins it, its text, and the Pythons it is for, best first."""
+    """One named environment as it should be: the file that pins it, its text, and the Pythons it is for, best first.
+    What is `unwanted` is removed when all is installed.
+    """
 
     name: str
     file: Path
     text: str
     pythons: tuple[str, ...]
+    unwanted: tuple[str, ...] = ()
 
     @property
     def place(self) -> str:
@@ -70,7 +75,9 @@ def read_locks(folder: Path = SHIPPED) -> Mapping[str, Lock]:
         named = _PYTHONS.search(text)
         versions = named[1].split() if named else []
         pythons = tuple(sorted(versions, key=lambda one: int(one.partition(".")[2]), reverse=True))
-        found[file.stem] = Lock(file.stem, file, text, pythons)
+        unwanted = _UNWANTED.search(text)
+        removed = tuple(unwanted[1].split()) if unwanted else ()
+        found[file.stem] = Lock(file.stem, file, text, pythons, removed)
     return found
 
 

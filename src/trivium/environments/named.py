@@ -29,7 +29,7 @@ from trivium.environments.locks import (
 )
 from trivium.environments.recipe import EnvironmentRecipe, variables
 from trivium.environments.store import BuildServices, remove_scratch
-from trivium.machine.python_commands import program_text
+from trivium.machine.python_commands import isolated_module, program_text
 from trivium.machine.user_cache import judge_owner, user_cache
 from trivium.scratch import make_scratch, sweep
 from trivium.types.errors import Code, ServeError
@@ -221,6 +221,9 @@ class _NamedBuild:
         installing = uv.installing(by, inner, recipe) if by else recipe.installing(inner)
         self._services.say(f"installing the packages of {self._lock.file.name} by {'uv' if by else 'pip'}")
         self._must(installing, "its packages could not be installed")
+        if self._lock.unwanted and not by:
+            removing = isolated_module(str(inner), "pip", "uninstall", "--yes", *self._lock.unwanted)
+            self._must(removing, "what it does not need could not be removed")
         self._services.say(f"done after {time.monotonic() - began:.0f} s")
 
     def _chosen(self, python: str) -> str:

@@ -49,6 +49,12 @@ _PROGRAM = re.compile(rb'\{\s*"base_code"\s*:\s*\{[^}]*"magic"\s*:\s*"pir"')
 _GRAPH = re.compile(rb"(\xef\xbb\xbf)?\s*(<\?xml[^>]*\?>\s*)?<net\s")
 BY_CONTENT = (".bst", ".json", ".txt", ".xml")
 """Suffixes that more than one library gives its files: their first bytes tell which it was."""
+_BEGINNINGS = {
+    ".bst": "neither XGBoost nor LightGBM",
+    ".json": 'neither XGBoost ({...learner) nor Paddle ({"base_code")',
+    ".txt": "no LightGBM (tree)",
+    ".xml": "no OpenVINO (<net)",
+}
 _BIN = ".bin"
 _HEAD = 256
 
@@ -91,6 +97,16 @@ class BareFormat:
             return file is not None and bool(_unserved(file) or _engine_of(file))
         except OSError:
             return False
+
+    def hint(self, path: Path) -> str:
+        """Say of a file whose first bytes should have told its library that they tell none."""
+        suffix = path.suffix.lower()
+        if suffix not in BY_CONTENT or path.name.endswith(_SYMBOL) or not path.is_file():
+            return ""
+        return (
+            f"The first bytes of a {suffix} file tell whose it is, and these are of {_BEGINNINGS[suffix]}: it is "
+            "damaged, or of another library. Save the model again."
+        )
 
     def read(self, path: Path, defaults: Defaults) -> ReadResult:
         """One version, "1". The file itself is opened by the engine alone."""

@@ -83,3 +83,12 @@ def test_a_python_that_is_too_new_is_named_with_one_that_does(tmp_path):
 )
 def test_last_words_lead_to_a_next_step(words, step):
     assert step in next_step(words)
+
+
+def test_what_nothing_needs_is_named_to_be_removed(tmp_path):
+    assert lock(tmp_path).unwanted == ()
+    assert lock(tmp_path, f"# unwanted: torchvision some-other\n{LOCK}").unwanted == (
+        "torchvision",
+        "some-other",
+    )
+    assert read_locks()["openvino-export"].unwanted == ("torchvision",)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from trivium.codecs.openvino_words import plain_words
 from trivium.engines.graphs.engine import GraphEngine, OpenedGraph, unopened
 from trivium.machine import extras
 from trivium.settings.kinds import OneOf, Truth, Whole
@@ -58,7 +59,6 @@ _CPU, _NPU, _VIRTUAL = "CPU", "NPU", ("AUTO", "MULTI", "HETERO")
 """Devices by OpenVINO's names. An NPU does not compute in FP32; virtual ones choose among the others."""
 _UNFIT = ("shape", "could not create a")
 """Words of errors about tensors that do not fit together: all of OpenVINO's are of one type."""
-_SOURCES = ("Exception from ", "Check '", "Caught exception")
 _SAVE = "Save it anew with OpenVINO: openvino.save_model(model, 'model.xml')."
 # Not its strings: the interpreter crashed more often behind them than behind numbers (2026.4; ADR 60).
 _DATATYPES: Mapping[str, DataType] = {
@@ -100,7 +100,7 @@ def _open(spec: ModelSpec, threads: int, placement: Placement | None) -> OpenedG
     try:
         request = core.compile_model(model, device, _properties(told, threads, device)).create_infer_request()
     except Exception as error:
-        raise unopened(spec, "OpenVINO", RuntimeError(_plain(said_by(error))), _SAVE) from error
+        raise unopened(spec, "OpenVINO", RuntimeError(plain_words(said_by(error))), _SAVE) from error
     call = _Call(request, inputs, outputs)
     return OpenedGraph(inputs, outputs, call.run, (ValueError,), request.cancel, notes)
 
@@ -120,7 +120,7 @@ class _Call:
             self._request.start_async(given, share_inputs=True)
             self._request.wait()
         except RuntimeError as error:
-            text = _plain(said_by(error))
+            text = plain_words(said_by(error))
             is_unfit = any(words in text.lower() for words in _UNFIT)
             raise (ValueError if is_unfit else RuntimeError)(text) from error
         return [np.array(self._request.get_output_tensor(place).data) for place in self._outputs]
@@ -135,7 +135,7 @@ def _read(spec: ModelSpec, core: Any) -> Any:
         hint = f"Its weights are in {weights}, which is not there: copy that file, too."
         lacks = path.suffix == ".xml" and not weights.exists()
         raise unopened(
-            spec, "OpenVINO", RuntimeError(_plain(said_by(error))), hint if lacks else _SAVE
+            spec, "OpenVINO", RuntimeError(plain_words(said_by(error))), hint if lacks else _SAVE
         ) from error
 
 
@@ -187,7 +187,7 @@ def _shaped(library: Any, core: Any, model: Any, spec: ModelSpec, is_told: bool)
     except Exception as error:
         if is_told:
             hint = f"Correct the dims, or remove {_RESHAPES.name}."
-            raise unopened(spec, "OpenVINO", RuntimeError(_plain(said_by(error))), hint) from error
+            raise unopened(spec, "OpenVINO", RuntimeError(plain_words(said_by(error))), hint) from error
         return _read(spec, core)
     if is_told or all(_is_opened(port.partial_shape) for port in model.outputs):
         return model
@@ -238,13 +238,6 @@ def _name(port: Any, named: Sequence[TensorSpec]) -> str:
     names = sorted(port.get_names())
     known = [one.name for one in named if one.name in names]
     return str((known or names or [port.node.friendly_name])[0])
-
-
-def _plain(words: str) -> str:
-    """Return what OpenVINO says of an error without the places in its own sources that it comes from."""
-    lines = [one.strip() for one in words.splitlines()]
-    kept = [one for one in lines if one and not one.startswith(_SOURCES)]
-    return " ".join(kept).rstrip(".") or words
 
 
 def _notes(spec: ModelSpec) -> Sequence[str]:

@@ -25,6 +25,7 @@ from trivium.types.errors import ConfigError
 from trivium.types.findings import Finding, Severity
 from trivium.types.model_tasks import ModelTask
 from trivium.types.spec import Origin
+from trivium.types.text_engines import WeightForm
 
 ENGINE, TASK_ENGINE = "hf", "hf-tasks"
 """Engines of what is here: of causal language models in rolling batches, and of all tasks by whole calls."""
@@ -144,12 +145,22 @@ def _folder(
         "trained_context": (config.context, found_at(config.context_key)),
         "stored_dtype": (config.dtype, found_at(config.dtype_key)),
     }
-    made = _made(names.CONFIG, config.context, found, findings)
+    entry = names.OPENVINO if is_exported(files) else names.CONFIG
+    made = _made(entry, config.context, found, findings)
     task = config.task or ModelTask.GENERATION
     is_asked = tasks is not None and tasks.asked is not None
     if task is ModelTask.FEATURES and _SENTENCES in files and not is_asked:
         task = ModelTask.EMBEDDING
+    if is_exported(files) and (is_asked or task is not ModelTask.GENERATION):
+        made = replace(made, findings=(*made.findings, _exported_task_fault(folder, task)))
     return replace(made, task=task)
+
+
+def _exported_task_fault(folder: Path, task: ModelTask) -> Finding:
+    found = f"weights of OpenVINO for the task {task.value}, by whole calls"
+    expected = "weights of OpenVINO for text-generation, which is served in rolling batches, or safetensors"
+    hint = "Serve the model's safetensors, from which it was exported; or its graph alone, as a model of tensors."
+    return _fault(folder / names.OPENVINO, found, expected, hint)
 
 
 def _made(
@@ -161,7 +172,29 @@ def _made(
     )
 
 
+def form_of(entry: str) -> WeightForm:
+    """Return the form in which the weights lie whose entry this is."""
+    if entry == names.OPENVINO:
+        return WeightForm.OPENVINO
+    return WeightForm.GGUF if entry.lower().endswith(names.GGUF) else WeightForm.SAFETENSORS
+
+
+def is_exported(files: frozenset[str]) -> bool:
+    """Tell whether the weights of a folder with these files are OpenVINO's: it has no others that are served."""
+    return names.OPENVINO in files and not names.has_safetensors(files)
+
+
+def _exported_faults(folder: Path, files: frozenset[str]) -> list[Finding]:
+    weights = Path(names.OPENVINO).with_suffix(".bin").name
+    if weights in files:
+        return []
+    found = f"{names.OPENVINO} without its weights"
+    return [_fault(folder / weights, found, f"{names.OPENVINO} and {weights}", "Copy that file, too.")]
+
+
 def _weight_faults(folder: Path, files: frozenset[str]) -> list[Finding]:
+    if is_exported(files):
+        return _exported_faults(folder, files)
     if names.INDEX in files:
         index = folder / names.INDEX
         pieces, faults = read_index(*_read(index, MAX_INDEX))

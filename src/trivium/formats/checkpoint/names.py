@@ -11,6 +11,8 @@ ADAPTER = "adapter_config.json"
 GGUF = ".gguf"
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
+OPENVINO = "openvino_model.xml"
+"""The graph of a language model that was exported for OpenVINO; its weights lie beside it, in a .bin of that name."""
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "spiece.model", "tekken.json", "vocab.txt")
 """A folder with none of them cannot make tokens of a text."""
 
@@ -33,9 +35,8 @@ def is_folder(names: Collection[str], title: str) -> bool:
     """Tell whether these are the names of a Hugging Face folder: a config.json and weights of whatever kind. `title` is
     the folder's own name, after which other formats name their files.
     """
-    return (
-        CONFIG in names and not is_marked(names, title) and (has_safetensors(names) or bool(pickled(names)))
-    )
+    has_weights = OPENVINO in names or has_safetensors(names) or bool(pickled(names))
+    return CONFIG in names and not is_marked(names, title) and has_weights
 
 
 def is_marked(names: Collection[str], title: str) -> bool:

@@ -14,6 +14,7 @@ from trivium.formats.checkpoint.checkpoint import (
     TASK_ENGINE,
     CheckpointReading,
     checked,
+    form_of,
     names_in,
     read_checkpoint,
 )
@@ -37,7 +38,7 @@ from trivium.types.spec import (
 )
 from trivium.types.spoken import spoken
 from trivium.types.text_engines import OPENS as TEXT_ENGINES
-from trivium.types.text_engines import WeightForm, choose_text_engine
+from trivium.types.text_engines import OPENVINO, choose_text_engine
 
 _TRUST = "trust_remote_code"
 _LORA = "enable_lora"
@@ -69,8 +70,8 @@ class HuggingFaceFormat:
 
     name = "huggingface"
     expects = (
-        "a Hugging Face folder of a model of texts (config.json and .safetensors), a .gguf file, or a folder of "
-        "those"
+        "a Hugging Face folder of a model of texts (config.json and .safetensors, or openvino_model.xml), a .gguf "
+        "file, or a folder of those"
     )
 
     def claims(self, path: Path) -> bool:
@@ -166,7 +167,7 @@ def _spec(place: Path, defaults: Defaults) -> ModelSpec:
     if is_task and not is_file:
         return _task_spec(place, made, of_tasks, defaults)
     name = _name_of(place)
-    form = WeightForm.GGUF if made.entry.lower().endswith(names.GGUF) else WeightForm.SAFETENSORS
+    form = form_of(made.entry)
     chosen = choose_text_engine(defaults.text_engine, form, defaults.gpus, defaults.has_vllm)
     asked = defaults.parameters_of(chosen.name)
     option = Origin("--engine-parameters of the server", "")
@@ -174,11 +175,11 @@ def _spec(place: Path, defaults: Defaults) -> ModelSpec:
         **{field: Origin(rule, "") for field, rule in _RULES.items()},
         **{field: Origin(str(place), "") for field in ("name", "root", "entry")},
         "engine": Origin(chosen.why, ""),
-        "groups[0].device": Origin(f"a GPU where there is one: {defaults.gpus} here", ""),
+        "groups[0].device": _device_origin(chosen.name, defaults),
         **made.origin(),
         **{f"parameters[{one}]": option for one in asked},
     }
-    standing = _adapters(place, asked)
+    standing = () if chosen.name == OPENVINO else _adapters(place, asked)
     takes_adapters = bool(standing) or asked.get(_LORA, "").strip().lower() in ("true", "1")
     return ModelSpec(
         name=name,
@@ -187,7 +188,7 @@ def _spec(place: Path, defaults: Defaults) -> ModelSpec:
         root=folder,
         engine=chosen.name,
         entry=made.entry,
-        groups=(_group(name, defaults),),
+        groups=(InstanceGroup(name) if chosen.name == OPENVINO else _group(name, defaults),),
         limits=Limits(
             queue_items=defaults.queue_items,
             run_deadline=defaults.run_deadline,
@@ -201,6 +202,12 @@ def _spec(place: Path, defaults: Defaults) -> ModelSpec:
         origin=origin,
         reports=made.findings,
     )
+
+
+def _device_origin(engine: str, defaults: Defaults) -> Origin:
+    if engine == OPENVINO:
+        return Origin(f"rule: {OPENVINO} computes on the CPU", "")
+    return Origin(f"a GPU where there is one: {defaults.gpus} here", "")
 
 
 def _trusts(asked: Mapping[str, str]) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from trivium.fetchers.hub_policy import hub_uri
-from trivium.formats.checkpoint.checkpoint import CheckpointReading, names_in, read_checkpoint
+from trivium.formats.checkpoint.checkpoint import CheckpointReading, form_of, names_in, read_checkpoint
 from trivium.formats.checkpoint.config import TaskChoice
 from trivium.formats.checkpoint.names import CONFIG, GGUF, is_folder
 from trivium.servers.djl.folder.engine_choice import Choice
@@ -25,7 +25,14 @@ from trivium.servers.djl.folder.lmi_mode import (
 from trivium.servers.djl.folder.static_batching import judge_static, static_parameters, task_asked
 from trivium.servers.djl.folder.vllm_parameters import vllm_parameters
 from trivium.servers.djl.words.detection import detect, find_file
-from trivium.servers.djl.words.engines import LANGUAGE_MODEL, NAMES, PYTHON, TASK_MODEL, VLLM_MODEL
+from trivium.servers.djl.words.engines import (
+    LANGUAGE_MODEL,
+    NAMES,
+    OPENVINO_MODEL,
+    PYTHON,
+    TASK_MODEL,
+    VLLM_MODEL,
+)
 from trivium.servers.djl.words.language_model_keys import SERVED_NAME
 from trivium.servers.djl.words.lmi_runtimes import HANDLERS
 from trivium.servers.djl.words.settings import DjlSettings, Placed
@@ -86,7 +93,10 @@ def choose(settings: DjlSettings, folder: DjlModelFolder, defaults: Defaults) ->
     is_static = made.task is not ModelTask.GENERATION or (
         bool(made.entry) and _is_static(settings, made, mode)
     )
-    form = WeightForm.GGUF if made.entry.lower().endswith(GGUF) else WeightForm.SAFETENSORS
+    form = form_of(made.entry)
+    is_exported = form is WeightForm.OPENVINO
+    if is_static and is_exported:
+        _refuse_static(settings)
     chosen = text_engine(settings, form, defaults)
     is_vllm = not is_static and chosen.name == VLLM
     if is_static:
@@ -107,7 +117,8 @@ def choose(settings: DjlSettings, folder: DjlModelFolder, defaults: Defaults) ->
     if is_vllm:
         parameters = {**parameters, **vllm_parameters(settings, defaults.gpus)}
     why = _why(settings) if not is_vllm or names_vllm(settings) else Origin(chosen.why, "")
-    engine = Placed(VLLM_MODEL if is_vllm else LANGUAGE_MODEL, why)
+    generating = VLLM_MODEL if is_vllm else OPENVINO_MODEL if is_exported else LANGUAGE_MODEL
+    engine = Placed(generating, why)
     return Choice(engine, entry, rule, plain, root, parameters, made)
 
 
@@ -118,6 +129,17 @@ def _is_static(settings: DjlSettings, made: CheckpointReading, mode: Placed[bool
     word = settings.text([BATCH]).value.lower()
     sizes = (settings.number([key], 1).value for key in ("batch_size", "max_dynamic_batch_size"))
     return word == "disable" or (not word and any(size > 1 for size in sizes))
+
+
+def _refuse_static(settings: DjlSettings) -> None:
+    """Refuse to batch weights of OpenVINO statically: they are computed in rolling batches alone."""
+    for key in (BATCH, "batch_size", "max_dynamic_batch_size"):
+        written = settings.text([key])
+        if written.value:
+            found = f"{key}={written.value}, and the weights are files of OpenVINO, which are never batched statically"
+            hint = "Write option.rolling_batch=auto, or serve the model's safetensors."
+            settings.fault(key, found, "rolling batches", hint)
+            return
 
 
 def _why(settings: DjlSettings) -> Origin:

@@ -4,13 +4,14 @@ Source: spec sheet `djl`, sections 2.5 and 3.1 to 3.3. A further engine is a row
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from trivium.servers.djl.words import keys
 from trivium.servers.djl.words.language_model_keys import LANGUAGE_MODEL as LANGUAGE_MODEL_KEYS
 from trivium.servers.djl.words.task_model_keys import TASK_MODEL as TASK_MODEL_KEYS
 from trivium.servers.djl.words.vllm_options import VLLM_MODEL as VLLM_MODEL_KEYS
 from trivium.settings.setting import Setting, Support
+from trivium.types.text_engines import OPENVINO
 from trivium.types.unserved import UNSERVED
 from trivium_worker.estimators import FORMATS, PICKLES, SKOPS
 
@@ -109,6 +110,9 @@ LANGUAGE_MODEL = DjlEngine(
 
 VLLM_MODEL = DjlEngine("vllm", engine="vllm", keys=VLLM_MODEL_KEYS, generates=True, passes_options=True)
 """The same, where vLLM serves them: an option without a row is an argument of its own."""
+
+OPENVINO_MODEL = replace(LANGUAGE_MODEL, engine=OPENVINO)
+"""Serves those of them whose weights are OpenVINO's: the folder decides, since no option of DJL names it."""
 
 TASK_MODEL = DjlEngine(
     "hf-tasks",

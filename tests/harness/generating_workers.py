@@ -1,4 +1,4 @@
-"""A language model in a worker process, as the core has it: many requests at once, and their parts."""
+"""A model that generates, served by an engine in a worker process, as tests play with it."""
 
 import asyncio
 import os
@@ -12,7 +12,6 @@ from trivium.core.models.served_model import ServedModel
 from trivium.core.workers import host
 from trivium.core.workers.arena import Arena
 from trivium.core.workers.process_launcher import ProcessLauncher, WorkerServices
-from trivium.engines.hf.engine import ENGINE
 from trivium.types.operations import Infer
 from trivium.types.payload import PayloadKind
 from trivium.types.spec import Isolation
@@ -54,7 +53,7 @@ def serving(described, play):
             )
 
         loop = asyncio.get_running_loop()
-        context = ModelContext(takes=ENGINE.takes, arena=arena)
+        context = ModelContext(takes=frozenset({PayloadKind.GENERATE}), arena=arena)
         mailbox = Mailbox(loop.call_soon_threadsafe)
         model = ServedModel(described, Isolation.PROCESS, launch, mailbox, LoopClock(loop), context)
         try:
