@@ -1,5 +1,6 @@
 """Language models of the engine `vllm`, by a stand-in for vLLM: options, streams, ends, aborts, adapters and faults."""
 
+import json
 import time
 
 import pytest
@@ -7,9 +8,11 @@ from tests.harness.language_models import VOCABULARY, embeddings, spec, text, wr
 from tests.harness.lora_folders import write_adapter
 from tests.harness.vllm_models import ENGINE, VllmSteps, stand_in, vllm_spec
 
+from trivium.formats.huggingface.repository import FORMAT
 from trivium.types.adapters import REGISTER, UNREGISTER, UPDATE
 from trivium.types.errors import Code, ServeError
 from trivium.types.generation import Finish, Sampling, joined
+from trivium.types.spec import Defaults
 
 __all__ = ["stand_in"]
 pytest.importorskip("torch")
@@ -288,3 +291,20 @@ def test_parts_join_to_the_whole(stand_in, folder):
         parts = [*steps.parts[item], steps.ends[item]]
         assert joined(parts).choices == whole.choices
         assert all(part.usage is not None for part in parts)
+
+
+def test_weights_that_were_quantised_are_vllm_s_to_open_and_nobody_else_s(stand_in, tmp_path):
+    place = write(tmp_path / "quantised", "llama")
+    config = json.loads((place / "config.json").read_text())
+    config["quantization_config"] = {"quant_method": "awq", "bits": 4, "group_size": 128}
+    (place / "config.json").write_text(json.dumps(config))
+    refused = FORMAT.read(place, Defaults(has_vllm=True))
+    (fault,) = refused.unreadable[0].findings
+    assert "quantised by 'awq'" in fault.found
+    assert "--text-engine vllm" in fault.hint
+    (served,) = FORMAT.read(place, Defaults(has_vllm=True, text_engine="vllm")).specs
+    assert served.engine == "vllm"
+    with VllmSteps(place) as steps:
+        item = steps.add(ids=((7, 8, 9),), sampling=Sampling(max_tokens=3))
+        steps.run()
+        assert steps.answer(item).choices[0].ids == tokens((7, 8, 9), 3)

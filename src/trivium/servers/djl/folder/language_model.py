@@ -89,7 +89,6 @@ def choose(settings: DjlSettings, folder: DjlModelFolder, defaults: Defaults) ->
     tasks = TaskChoice("Set option.task", asked.value)
     gguf = _gguf(folder, root.value)
     made = read_checkpoint(root.value, trusts.value, f"write {_TRUST}=true", gguf, tasks)
-    settings.findings += made.findings
     is_static = made.task is not ModelTask.GENERATION or (
         bool(made.entry) and _is_static(settings, made, mode)
     )
@@ -99,6 +98,7 @@ def choose(settings: DjlSettings, folder: DjlModelFolder, defaults: Defaults) ->
         _refuse_static(settings)
     chosen = text_engine(settings, form, defaults)
     is_vllm = not is_static and chosen.name == VLLM
+    settings.findings += (made.opened_by(VLLM) if is_vllm else made).findings
     if is_static:
         judge_static(settings, made)
     else:

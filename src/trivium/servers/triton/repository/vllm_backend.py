@@ -192,7 +192,7 @@ def _read(folder: Path, defaults: Defaults) -> VllmFolder:
     asked = VLLM if defaults.has_vllm else defaults.text_engine
     form = WeightForm.GGUF if made.entry.lower().endswith(".gguf") else WeightForm.SAFETENSORS
     engine = choose_text_engine(asked, form, defaults.gpus, defaults.has_vllm)
-    findings = list(made.findings)
+    findings = list(made.opened_by(engine.name).findings)
     standing, takes = _adapters(folder, told, findings)
     texts = texts_of(told)
     if engine.name != VLLM:
