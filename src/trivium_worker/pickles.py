@@ -1,4 +1,5 @@
-"""Opens pickles of estimators, which run what their author wrote: in a worker alone, and only by the operator's word.
+"""Opens files that run what their author wrote, pickles and the folders of MLflow: in a worker alone, and only by the
+operator's word.
 
 What calls it has asked for that word.
 """
@@ -17,3 +18,12 @@ def opened(path: str) -> Any:
         return joblib.load(path)
     with open(path, "rb") as file:
         return pickle.load(file)  # noqa: S301 - see above
+
+
+def opened_function(folder: str) -> Any:
+    """Return what MLflow loads of a trusted folder: its pickle, or what its `loader_module` makes, with the folder's
+    own modules. Raises as `opened`.
+    """
+    import mlflow.pyfunc
+
+    return mlflow.pyfunc.load_model(folder)

@@ -12,7 +12,9 @@ from pathlib import Path
 from trivium.formats.each import read_each, unopened
 from trivium.formats.mlflow.document import FILE, ModelDocument, read_document
 from trivium.formats.mlflow.flavors import FlavorChoice, choose
-from trivium.formats.mlflow.signature import Signature, read_signature
+from trivium.formats.mlflow.functions import handler_of, packages_left
+from trivium.formats.mlflow.signature import Column, Signature, read_signature
+from trivium.formats.mlflow.tensors import INPUT, OUTPUT, columns_of, tensors_of
 from trivium.types.datatype import BY_NAME, DataType
 from trivium.types.errors import ConfigError, frameless
 from trivium.types.findings import Finding, Severity
@@ -103,6 +105,11 @@ class MlflowFormat:
         _check_columns(spec, inputs)
         origin |= _sources("outputs", facts.outputs, source)
         translator = replace(spec.translator, arguments={**arguments, "example": _example(arguments, inputs)})
+        columns = _columns(arguments)
+        if len(inputs) == 1 and columns and all(one.name for one in columns):
+            translator = replace(translator, inputs=inputs)
+            inputs = columns_of(columns, INPUT)
+            origin |= _sources("inputs", inputs, told)
         return replace(spec, inputs=inputs, outputs=facts.outputs, translator=translator, origin=origin)
 
 
@@ -142,7 +149,7 @@ def _spec(place: Path, defaults: Defaults) -> ModelSpec:
         origin["parameters[datatype]"] = document.origin("signature") if document.signature else _AS_PANDAS
     asked = defaults.parameters_of(choice.engine)
     option = Origin("--engine-parameters of the server", "")
-    return ModelSpec(
+    spec = ModelSpec(
         name=place.name,
         version="1",
         is_versioned=False,
@@ -160,6 +167,29 @@ def _spec(place: Path, defaults: Defaults) -> ModelSpec:
         translator=TranslatorSpec(TRANSLATOR, _arguments(choice, signature)),
         origin={**origin, **{f"parameters[{one}]": option for one in asked}},
         reports=(*document.notices, *choice.notices, *notices),
+    )
+    return _as_function(spec, document, signature, defaults) if choice.is_function else spec
+
+
+def _as_function(
+    spec: ModelSpec, document: ModelDocument, signature: Signature, defaults: Defaults
+) -> ModelSpec:
+    """Return the spec of a model that MLflow itself loads: it has the signature's inputs and outputs, and reads bodies
+    by itself.
+    """
+    inputs, outputs = tensors_of(signature.inputs, INPUT), tensors_of(signature.outputs, OUTPUT)
+    places = {
+        **_sources("inputs", inputs, document.origin("signature.inputs")),
+        **_sources("outputs", outputs, document.origin("signature.outputs")),
+    }
+    return replace(
+        spec,
+        inputs=inputs,
+        outputs=outputs,
+        translator=None,
+        handler=handler_of(document, signature, defaults),
+        origin={**{key: one for key, one in spec.origin.items() if key != "translator"}, **places},
+        reports=(*spec.reports, *packages_left(document, defaults)),
     )
 
 
@@ -187,6 +217,8 @@ def _arguments(choice: FlavorChoice, signature: Signature) -> Mapping[str, objec
 
 def _unfit(document: ModelDocument, choice: FlavorChoice, signature: Signature) -> list[Finding]:
     """Return what there is to know about a signature. Raises ConfigError for one that the engine cannot serve."""
+    if choice.is_function:
+        return []
     columns = signature.inputs.columns
     allowed = [DataType.BOOL, DataType.INT32, DataType.INT64, DataType.FP32, DataType.FP64]
     if not choice.takes_tables:
@@ -228,6 +260,13 @@ def _told(
         replace(one, datatype=BY_NAME[wire], dims=tuple(dims), open=False) for one, (_, wire, dims) in pairs
     ]
     return tuple(made), True
+
+
+def _columns(arguments: Mapping[str, object]) -> list[Column]:
+    """Return the columns of the signature, of arguments that may have been JSON meanwhile."""
+    written = arguments["columns"]
+    assert isinstance(written, list), "it was made so"
+    return [Column(*one) for one in written]
 
 
 def _check_columns(spec: ModelSpec, inputs: tuple[TensorSpec, ...]) -> None:
