@@ -149,8 +149,8 @@ class PythonEngine:
 
 
 class FunctionEngine(PythonEngine):
-    """Folders whose pickles and modules run as they are loaded, once the operator has said that they are trusted: that is
-    asked before a worker starts, and before anything is installed for one. Implements `SupportsCheck`, too.
+    """Folders whose pickles and modules run as they are loaded, once the operator trusts them: that is asked before a
+    worker starts, and before anything is installed for one. Implements `SupportsCheck`, too.
     """
 
     def check(self, spec: ModelSpec) -> Sequence[Finding]:
