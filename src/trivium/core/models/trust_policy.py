@@ -38,7 +38,7 @@ def check_sent(sent: Iterable[ModelSpec], own: Mapping[str, Mapping[str, str]]) 
 def _refused(model: str, names: Iterable[str]) -> ServeError:
     return ServeError(
         Code.FORBIDDEN,
-        f"Model '{model[:200]}': a request names {', '.join(names)[:200]}, by which code in the model's files may run. No "
-        "request may say so: have whoever runs the server write it into the model's own configuration, or into the "
+        f"Model '{model[:200]}': a request names {', '.join(names)[:200]}, by which code in the model's files may run. "
+        "No request may say so: have whoever runs the server write it into the model's own configuration, or into the "
         "server's, and leave it out of the request.",
     )

@@ -188,7 +188,7 @@ def _tensorflow(flavor: _Flavor) -> FlavorChoice:
     else:
         entry = ""
     if not entry or not (flavor.document.path.parent / entry / "saved_model.pb").is_file():
-        if function := _function(flavor.document):
+        if function := function_of(flavor.document):
             return function
         flavor.document.refuse(
             flavor.key,
@@ -221,7 +221,7 @@ def _pytorch(flavor: _Flavor) -> FlavorChoice:
         flavor.document.refuse(place, f"there is no model in {folder}", "model.pt2 or model.pth", hint)
     entry = f"{folder}/{names[0]}"
     if not entry.endswith(".pt2") and not _is_scripted(flavor.document, entry):
-        if function := _function(flavor.document):
+        if function := function_of(flavor.document):
             return function
         flavor.document.refuse(
             place,
@@ -260,7 +260,7 @@ _PYFUNC_KEYS = frozenset(
 
 def choose(document: ModelDocument) -> FlavorChoice:
     """Return what serves a folder. Raises ConfigError with the way out where nothing does."""
-    return _native(document) or _function(document) or _unserved(document)
+    return _native(document) or function_of(document) or _unserved(document)
 
 
 def _native(document: ModelDocument) -> FlavorChoice | None:
@@ -279,7 +279,7 @@ def _native(document: ModelDocument) -> FlavorChoice | None:
     return _NATIVE[native](_Flavor(document, native, keys, f"flavors.{PYFUNC}"))
 
 
-def _function(document: ModelDocument) -> FlavorChoice | None:
+def function_of(document: ModelDocument) -> FlavorChoice | None:
     """Return the choice of what MLflow itself loads; None for a folder without that flavor."""
     told = _pyfunc(document)
     if not told:

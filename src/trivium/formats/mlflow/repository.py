@@ -11,7 +11,7 @@ from pathlib import Path
 
 from trivium.formats.each import read_each, unopened
 from trivium.formats.mlflow.document import FILE, ModelDocument, read_document
-from trivium.formats.mlflow.flavors import FlavorChoice, choose
+from trivium.formats.mlflow.flavors import FlavorChoice, choose, function_of
 from trivium.formats.mlflow.functions import handler_of, packages_left
 from trivium.formats.mlflow.signature import Column, Signature, read_signature
 from trivium.formats.mlflow.tensors import INPUT, OUTPUT, columns_of, tensors_of
@@ -134,6 +134,8 @@ def _spec(place: Path, defaults: Defaults) -> ModelSpec:
     """Raises ConfigError and OSError."""
     document = read_document(place)
     choice, signature = choose(document), read_signature(document)
+    if _misfits(choice, signature):
+        choice = function_of(document) or choice
     notices = _unfit(document, choice, signature)
     parameters = {name: value for name, (value, _) in choice.parameters.items()}
     origin = {
@@ -219,24 +221,27 @@ def _unfit(document: ModelDocument, choice: FlavorChoice, signature: Signature) 
     """Return what there is to know about a signature. Raises ConfigError for one that the engine cannot serve."""
     if choice.is_function:
         return []
-    columns = signature.inputs.columns
-    allowed = [DataType.BOOL, DataType.INT32, DataType.INT64, DataType.FP32, DataType.FP64]
-    if not choice.takes_tables:
-        allowed.append(DataType.BYTES)
-    for column in columns:
-        if column.datatype not in allowed:
-            takes = "one matrix of numbers" if choice.takes_tables else "tensors"
-            document.refuse(
-                "signature.inputs",
-                f"column {column.name!r:.60} is {column.type}, and the engine {choice.engine} takes {takes}",
-                "columns of numbers",
-                "Serve it with mlflow models serve, export the model to ONNX with an input for each column, or load "
-                "it in a handler: a DJL folder with model.py.",
-            )
+    for column in _misfits(choice, signature)[:1]:
+        takes = "one matrix of numbers" if choice.takes_tables else "tensors"
+        document.refuse(
+            "signature.inputs",
+            f"column {column.name!r:.60} is {column.type}, and the engine {choice.engine} takes {takes}",
+            "columns of numbers",
+            "Save it with its flavor python_function, by which MLflow loads it, or export the model to ONNX with an "
+            "input for each column.",
+        )
     if not signature.params:
         return []
     found = f"{', '.join(signature.params)[:120]}: the model file takes no parameters; those of requests have no effect"
     return [document.finding("signature.params", found, "", "", Severity.NOTICE)]
+
+
+def _misfits(choice: FlavorChoice, signature: Signature) -> list[Column]:
+    """Return the columns that the engine cannot take: those of texts for a matrix, and those that no tensor holds."""
+    allowed = [DataType.BOOL, DataType.INT32, DataType.INT64, DataType.FP32, DataType.FP64]
+    if not choice.takes_tables:
+        allowed.append(DataType.BYTES)
+    return [one for one in signature.inputs.columns if one.datatype not in allowed]
 
 
 def _told(

@@ -137,6 +137,7 @@ OWN: dict[str, dict[str, Any]] = {
         "flavors": {"python_function": {"loader_module": "mlflow.statsmodels"}, "statsmodels": {}}
     },
     "a pickled module": mlmodel("pytorch", {"model_data": "data"}),
+    "a pipeline that takes texts": mlmodel("sklearn", {"pickled_model": "model.pkl"}),
     "keras": mlmodel("tensorflow", {"data": "data", "model_type": "keras", "save_format": "keras"}),
 }
 
@@ -146,7 +147,7 @@ def test_what_runs_in_its_library_alone_is_loaded_by_mlflow(tmp_path: Path, name
     texts = [{"type": "string", "name": "city"}, {"type": "datetime", "name": "day", "required": False}]
     signature = {"inputs": json.dumps(texts), "outputs": json.dumps(TENSOR), "params": None}
     document = {**OWN[name], "signature": signature}
-    spec = read(put(save(tmp_path / "m", document), "python_model.pkl", "data/model.pth"))
+    spec = read(put(save(tmp_path / "m", document), "python_model.pkl", "model.pkl", "data/model.pth"))
     assert (spec.engine, spec.entry, spec.translator) == ("python-mlflow", "MLmodel", None)
     assert [(one.name, one.datatype, one.optional) for one in spec.inputs] == [
         ("city", DataType.BYTES, False),
@@ -325,7 +326,10 @@ WRONG: dict[str, tuple[Any, str, str]] = {
     "both kinds": (signed("onnx", [*COLUMNS, *TENSOR]), "signature.inputs", "side by side"),
     "a name twice": (signed("onnx", [*COLUMNS, *COLUMNS]), "signature.inputs", "twice"),
     "texts for a table": (
-        signed("sklearn", [{"type": "string", "name": "city"}]),
+        {
+            **alone("sklearn", {"pickled_model": "model.pkl"}),
+            "signature": {"inputs": '[{"type": "string", "name": "city"}]'},
+        },
         *("signature.inputs", "column 'city' is string"),
     ),
 }
