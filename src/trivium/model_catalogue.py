@@ -47,6 +47,12 @@ def _triton_python() -> Engine:
     return _python()("triton", _TENSORS, words=translate_error)
 
 
+def _mlflow_python() -> Engine:
+    from trivium.engines.python import FunctionEngine
+
+    return FunctionEngine("mlflow", _BOTH, **_python().keywords)
+
+
 def _mxnet() -> Engine:
     from trivium.engines.mxnet.engine import MxnetEngine
 
@@ -111,6 +117,7 @@ _ENGINES: dict[str, Callable[[], Engine]] = {
     "mxnet": _mxnet,
     "identity": lazily("trivium.engines.identity:ENGINE"),
     "python-djl": _djl_python,
+    "python-mlflow": _mlflow_python,
     "python-torchserve": _torchserve_python,
     "python-triton": _triton_python,
 }
