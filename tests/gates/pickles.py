@@ -12,7 +12,9 @@ from tests.gates import source as files
 from tests.gates.source import SOURCE
 
 HOME = "trivium_worker/pickles.py"
-_MODULES = frozenset({"pickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "jsonpickle"})
+_MODULES = frozenset(
+    {"pickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "jsonpickle"}
+)
 _HARMLESS = frozenset({"PickleBuffer", "PickleError", "PicklingError", "dump", "dumps"})
 _OPENING = frozenset({"Unpickler", "read_pickle", "load_pyfunc", "unpickle", "pyfunc.load_model"})
 _LOADING = frozenset({"load", "loads"})
