@@ -124,7 +124,8 @@ def choose_backend(text: ConfigText, model: str, files: Collection[str]) -> Back
         rows = [backend for backend in BACKENDS if backend.name == config.backend]
         if rows:
             return _best(rows, config.default_model_filename, files)
-        meant = near(config.backend.lower(), (*_NAMES, *WAYS_OUT), _ALIKE)
+        known = (*_NAMES, *WAYS_OUT)
+        meant = "" if config.backend in known else near(config.backend.lower(), known, _ALIKE)
         return _misspelt(text, meant) if meant else Backend(config.backend)
     for clue in ({config.default_model_filename}, files):
         for backend in _RECOGNISED:
