@@ -169,6 +169,20 @@ def test_compilation_by_configuration(
     assert "is not compiled" in caplog.text
 
 
+def test_what_runs_an_onnx_model(
+    stage: TorchServeChildHarness, torch: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    cuda, cpu, tensorrt = "CUDAExecutionProvider", "CPUExecutionProvider", "TensorrtExecutionProvider"
+    eager(stage, torch)
+    loading = importlib.import_module("ts.torch_handler.loading")
+    assert loading.onnx_providers("cpu", [tensorrt, cuda, cpu]) == [cpu]
+    assert loading.onnx_providers("cuda", [cpu, cuda, tensorrt]) == [tensorrt, cuda, cpu]
+    assert loading.onnx_providers("cuda", [cuda, cpu]) == [cuda, cpu]
+    assert not caplog.text
+    assert loading.onnx_providers("cuda", [cpu]) == [cpu]
+    assert "Install onnxruntime-gpu in the handler's environment" in caplog.text
+
+
 # -- labels ------------------------------------------------------------------------------------------------
 
 

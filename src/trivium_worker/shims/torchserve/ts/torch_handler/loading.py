@@ -81,10 +81,24 @@ def load_onnx(weights: str, device: Any) -> Any:
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = os.cpu_count() or 1
-    providers = ["CUDAExecutionProvider"] if device.type == "cuda" else []
-    return onnxruntime.InferenceSession(
-        weights, sess_options=options, providers=[*providers, "CPUExecutionProvider"]
-    )
+    providers = onnx_providers(device.type, onnxruntime.get_available_providers())
+    return onnxruntime.InferenceSession(weights, sess_options=options, providers=providers)
+
+
+def onnx_providers(device: str, available: "list[str]") -> "list[str]":
+    """Names the providers to try, first to last: on CUDA TensorRT where this ONNX Runtime has it, then CUDA, then the
+    CPU. One without CUDA runs the model on the CPU, with a warning.
+    """
+    if device != "cuda":
+        return ["CPUExecutionProvider"]
+    wanted = ["TensorrtExecutionProvider", "CUDAExecutionProvider"]
+    if wanted[1] not in available:
+        logging.warning(
+            "the ONNX model runs on the CPU: this ONNX Runtime has no CUDA (it has %s). Install onnxruntime-gpu in the "
+            "handler's environment, in place of onnxruntime",
+            ", ".join(available),
+        )
+    return [*(name for name in wanted if name in available), "CPUExecutionProvider"]
 
 
 def load_compiled(weights: str, device: Any) -> Any:
