@@ -1,5 +1,5 @@
-"""A TorchServe model under `torch.compile`: its batch sizes are warm before requests come, and the next start finds what
-the first has compiled.
+"""A TorchServe model under `torch.compile`: its batch sizes are warm before requests come, and the next start finds
+what the first has compiled.
 """
 
 import json
