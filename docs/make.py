@@ -20,6 +20,7 @@ from trivium.servers.djl.command.keys import CONFIG as DJL_CONFIG
 from trivium.servers.djl.words.engines import ENGINES as DJL_ENGINES
 from trivium.servers.djl.words.engines import LANGUAGE_MODEL as DJL_LANGUAGE_MODEL
 from trivium.servers.djl.words.engines import PYTHON as DJL_PYTHON
+from trivium.servers.djl.words.engines import VLLM_MODEL as DJL_VLLM_MODEL
 from trivium.servers.djl.words.engines import row_of
 from trivium.servers.djl.words.language_model_keys import LMI_OPTIONS
 from trivium.servers.djl.words.lmi_runtimes import HANDLERS, ROLLING_BATCHES, LmiRuntime
@@ -103,7 +104,10 @@ def triton_keys() -> str:
 
 def language_model_options() -> str:
     """Every option of LMI: who knew it, what it may be, and what becomes of it with the engine and with a handler."""
-    lines = ["| key | known to | value | default | with `hf` | with a handler |", "|---|---|---|---|---|---|"]
+    lines = [
+        "| key | known to | value | default | with `hf` | with `vllm` | with a handler |",
+        "|---" * 7 + "|",
+    ]
     for key, option in LMI_OPTIONS.items():
         row = option.setting
         known = ", ".join(runtime.name for runtime in option.runtimes) or "Trivium"
@@ -115,7 +119,9 @@ def language_model_options() -> str:
         handled = row_of(DJL_PYTHON, key).support.value.removeprefix("no, ")
         handled = "used" if handled == "yes" else handled
         value = row.kind.in_manual.replace("|", "\\|")
-        lines.append(f"| `{key}` | {known} | {value} | {default} | {fate} | {handled} |")
+        passed = DJL_VLLM_MODEL.keys[key]
+        own = passed.how if passed.how != row.how else "as with `hf`"
+        lines.append(f"| `{key}` | {known} | {value} | {default} | {fate} | {own} | {handled} |")
     return "\n".join(lines)
 
 

@@ -47,6 +47,12 @@ def _triton_python() -> Engine:
     return _python()("triton", _TENSORS, words=translate_error)
 
 
+def _mlflow_python() -> Engine:
+    from trivium.engines.python import FunctionEngine
+
+    return FunctionEngine("mlflow", _BOTH, **_python().keywords)
+
+
 def _mxnet() -> Engine:
     from trivium.engines.mxnet.engine import MxnetEngine
 
@@ -105,6 +111,7 @@ _ENGINES: dict[str, Callable[[], Engine]] = {
     "onnx": lazily("trivium.engines.onnx.engine:ENGINE"),
     "torch": lazily("trivium.engines.torch.engine:ENGINE"),
     "hf": lazily("trivium.engines.hf.engine:ENGINE"),
+    "vllm": lazily("trivium.engines.hf.vllm.engine:ENGINE"),
     "openvino-llm": lazily("trivium.engines.hf.genai.engine:ENGINE"),
     "hf-tasks": lazily("trivium.engines.hf.tasks.engine:ENGINE"),
     "sklearn": lazily("trivium.engines.tabular.sklearn_files:ENGINE"),
@@ -116,6 +123,7 @@ _ENGINES: dict[str, Callable[[], Engine]] = {
     "mxnet": _mxnet,
     "identity": lazily("trivium.engines.identity:ENGINE"),
     "python-djl": _djl_python,
+    "python-mlflow": _mlflow_python,
     "python-torchserve": _torchserve_python,
     "python-triton": _triton_python,
 }

@@ -47,8 +47,8 @@ def files_of(names: Collection[str], written: str) -> EstimatorFiles:
 
 
 def trusted_types(written: str) -> list[str]:
-    """Return the types that an option names, split by commas."""
-    return [one.strip() for one in written.split(",") if one.strip()]
+    """Return the types that an option names, split by colons, or by commas where the option can have some."""
+    return [one.strip() for one in written.replace(",", ":").split(":") if one.strip()]
 
 
 def _ending(names: Collection[str], ends: tuple[str, ...]) -> EstimatorFiles:

@@ -78,17 +78,71 @@ def test_a_scoring_body_names_the_digits(server: ServerProcess, model: str, form
 def test_v2_names_the_digits_over_json_and_grpc(server: ServerProcess, model: str) -> None:
     rows = digits()[0][:ROWS]
     told = httpx.get(f"{server.url}/v2/models/{model}").json()
-    one, names = told["inputs"][0], [output["name"] for output in told["outputs"]]
-    tensor = {"name": one["name"], "datatype": one["datatype"], "shape": [ROWS, 64], "data": rows.tolist()}
-    answer = httpx.post(f"{server.url}/v2/models/{model}/infer", json={"inputs": [tensor]}, timeout=60)
+    inputs, names = told["inputs"], [output["name"] for output in told["outputs"]]
+    assert [one["name"] for one in inputs] == (COLUMNS if len(inputs) == 64 else [inputs[0]["name"]])
+    assert len(inputs) == (64 if model in ("lightgbm", "sklearn") else 1)
+    parts = np.hsplit(rows, len(inputs))
+    tensors = [
+        {**one, "shape": list(part.shape), "data": part.ravel().tolist()}
+        for one, part in zip(inputs, parts, strict=True)
+    ]
+    answer = httpx.post(f"{server.url}/v2/models/{model}/infer", json={"inputs": tensors}, timeout=60)
     assert answer.status_code == 200, answer.text
     first = answer.json()["outputs"][0]
     assert digits_of(model, np.reshape(first["data"], first["shape"])) == expected(model)
     with tritonclient.grpc.InferenceServerClient(server.grpc_address) as client:
-        sent = tritonclient.grpc.InferInput(one["name"], [ROWS, 64], one["datatype"])
-        sent.set_data_from_numpy(rows.astype(np.float64 if one["datatype"] == "FP64" else np.float32))
-        found = client.infer(model, [sent]).as_numpy(names[0])
+        sent = [
+            tritonclient.grpc.InferInput(one["name"], [ROWS, 64 // len(inputs)], one["datatype"])
+            for one in inputs
+        ]
+        for each, one, part in zip(sent, inputs, parts, strict=True):
+            each.set_data_from_numpy(part.astype(np.float64 if one["datatype"] == "FP64" else np.float32))
+        found = client.infer(model, sent).as_numpy(names[0])
     assert digits_of(model, found) == expected(model)
+
+
+@pytest.mark.parametrize("shape", [[ROWS], [ROWS, 1]])
+@pytest.mark.parametrize("model", ["lightgbm", "sklearn"])
+def test_columns_of_mlserver_s_clients_are_one_table(
+    server: ServerProcess, model: str, shape: list[int]
+) -> None:
+    """MLServer's requests have a tensor for each column, in any order, of FP32 where the signature has doubles."""
+    rows = digits()[0][:ROWS]
+    tensors = [
+        {
+            "name": name,
+            "datatype": "FP32" if at % 2 else "INT64",
+            "shape": shape,
+            "data": rows[:, at].tolist(),
+        }
+        for at, name in reversed(list(enumerate(COLUMNS)))
+    ]
+    inputs = [{**one, "data": list(map(int, one["data"]))} for one in tensors]
+    kind = {"parameters": {"content_type": "pd"}}
+    for route, more in ((f"v2/models/{model}/infer", kind), (f"predictions/{model}", {})):
+        answer = httpx.post(f"{server.url}/{route}", json={"inputs": inputs, **more}, timeout=60)
+        assert answer.status_code == 200, answer.text
+        first = answer.json()["outputs"][0]
+        assert digits_of(model, np.reshape(first["data"], first["shape"])) == expected(model)
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"name": "pixel_x"}, "pixel_x"),
+        ({"shape": [1], "data": [0]}, "several lengths"),
+        ({"shape": [1, 2]}, "[-1,1]"),
+        ({"datatype": "BYTES", "data": ["a", "b"]}, "FP64"),
+    ],
+)
+def test_a_wrong_column_is_refused_by_its_name(
+    server: ServerProcess, change: dict[str, object], word: str
+) -> None:
+    columns = [{"name": name, "datatype": "FP64", "shape": [2], "data": [0, 0]} for name in COLUMNS]
+    columns[5] = {**columns[5], **change}
+    answer = httpx.post(f"{server.url}/v2/models/sklearn/infer", json={"inputs": columns}, timeout=60)
+    assert 400 <= answer.status_code < 500, answer.text
+    assert word in answer.json()["error"]
 
 
 @pytest.mark.parametrize("form", ["npz", "ndlist", "rows"])

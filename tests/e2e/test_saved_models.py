@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
+from tests.harness.mlflow_folders import mlmodel, save
 from tests.harness.saved_models import own_answers, process, save_digits, save_graph, save_other, save_words
 from tests.harness.server_process import ServerProcess, serve
 from tests.harness.table_models import digits
@@ -51,6 +52,7 @@ MODELS = (
     "triton_graph",
     "djl",
     "djl_inner",
+    "mlflow",
 )
 
 
@@ -81,15 +83,30 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, np.n
     )
     shutil.copytree(root / "bare", root / "djl_inner" / "djl_inner")
     (root / "djl_inner" / "serving.properties").write_text("engine=TensorFlow\n")
+    keys = {
+        "saved_model_dir": "tfmodel",
+        "meta_graph_tags": ["serve"],
+        "signature_def_key": "serving_default",
+    }
+    tensor = {"type": "tensor", "name": "pixels", "tensor-spec": {"dtype": "float32", "shape": [-1, 64]}}
+    save(root / "mlflow", mlmodel("tensorflow", keys, signature=[tensor]))
+    shutil.copytree(root / "bare", root / "mlflow" / "tfmodel")
     return root, own
 
 
 @pytest.fixture(scope="module")
 def server(made: tuple[Path, dict[str, np.ndarray]]) -> Iterator[ServerProcess]:
     root, _ = made
-    names = ("bare", "bare_graph.graphdef", "bare_pb.pb", "words", "repository", "djl", "djl_inner")
+    names = ("bare", "bare_graph.graphdef", "bare_pb.pb", "words", "repository", "djl", "djl_inner", "mlflow")
     with serve(root / "log", *(root / name for name in names)) as served:
         yield served
+
+
+def test_a_scoring_body_of_mlflow_names_the_digits(server: ServerProcess, made) -> None:
+    body = {"inputs": {"pixels": digits()[0][:ROWS].tolist()}}
+    answer = httpx.post(f"{server.url}/invocations?model_name=mlflow", json=body, timeout=60)
+    assert answer.status_code == 200, answer.text
+    check(np.asarray(answer.json()["predictions"]["scores"]), made[1])
 
 
 def check(found: np.ndarray, own: dict[str, np.ndarray]) -> None:

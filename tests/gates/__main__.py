@@ -3,12 +3,13 @@
 import sys
 from collections.abc import Callable, Mapping
 
-from tests.gates import english, foreign_words, house, names, one_place, reaches, sizes
+from tests.gates import english, foreign_words, house, names, one_place, pickles, reaches, sizes
 
 GATES: Mapping[str, Callable[[], list[str]]] = {
     "sizes: every file and function within its limit": sizes.faults,
     "house: unique names, no circles, pure policies, no pickles, no plans, no frames in values": house.faults,
     "one place: no second copy of a rule": one_place.faults,
+    "pickles: one module alone opens any": pickles.faults,
     "names: all that are cited exist, and none stands in a text": names.faults,
     "foreign words: none where no server is known by name": foreign_words.faults,
     "reaches: tests take no private name": reaches.faults,

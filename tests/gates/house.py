@@ -22,17 +22,8 @@ IMPURE = frozenset(
     {"time", "os", "asyncio", "threading", "random", "socket", "subprocess", "datetime", "uvloop"}
 )
 PICKLES = frozenset({"pickle", "_pickle", "cloudpickle", "dill", "joblib", "shelve", "marshal"})
-PICKLING = frozenset(
-    {
-        "trivium_worker/pickles.py",
-        "trivium_worker/wire/loans.py",
-        "trivium_worker/shims/djl/djl_python/session_manager.py",
-    }
-)
-"""Files that may: one opens the models that an operator trusts, one those of DJL's handler for scikit-learn (it runs in
-the worker, which may not import the first), one borrows a view of memory, and one keeps files in a folder of its own
-user, as DJL does.
-"""
+PICKLING = frozenset({"trivium_worker/pickles.py", "trivium_worker/wire/loans.py"})
+"""Files that may: one opens what an operator trusts, for all others; one borrows a view of memory."""
 
 _PLANS = re.compile(
     r"later issue|issue of its own|an issue of|comes with the issue|left for later|not served yet|not kept yet|"

@@ -165,7 +165,8 @@ def _config_pbtxt(place: Path, told: Mapping[str, Any], weights: Path) -> Said:
         folder.mkdir()
         for file, made_of in model["files"].items():
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
-            _MAKE.get(Path(file).suffix, _text)(folder / file, made_of)
+            of_weights = made_of.replace("{weights}", str(weights)) if isinstance(made_of, str) else made_of
+            _MAKE.get(Path(file).suffix, _text)(folder / file, of_weights)
         (folder / "config.pbtxt").write_text("\n".join(model["fields"]) + "\n")
     return _of(*examined(place))
 

@@ -258,8 +258,11 @@ class Steps:
         self._woken = threading.Event()
         self._count = 0
         self.wake = self._woken.set
-        described = replace(spec(folder, **parameters), engine=engine.name)
-        self.runner = engine.open_steps(described, HERE, self)
+        self.runner = self.opened(replace(spec(folder, **parameters), engine=engine.name), engine)
+
+    def opened(self, described, engine):
+        """The instance that is played with."""
+        return engine.open_steps(described, HERE, self)
 
     def __enter__(self) -> "Steps":
         return self

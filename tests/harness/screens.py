@@ -265,7 +265,20 @@ def _served(folder: Path, width: str) -> dict[str, str]:
         failed = child.printed()
     texts = {"start": up, "stop": stop, "start-failed": failed}
     found = {name: _comparable(text, width, folder) for name, text in texts.items()}
-    return {**found, "start-failed": _ready_first(found["start-failed"])}
+    return {
+        **found,
+        "start": _loads_by_name(found["start"]),
+        "start-failed": _ready_first(found["start-failed"]),
+    }
+
+
+def _loads_by_name(text: str) -> str:
+    """A screen whose lines on loads that ended are in the order of their names: which ends first is left to chance."""
+    lines = text.splitlines(keepends=True)
+    ended = [number for number, line in enumerate(lines) if ": ready (" in line]
+    for number, line in zip(ended, sorted(lines[number] for number in ended), strict=True):
+        lines[number] = line
+    return "".join(lines)
 
 
 def _ready_first(text: str) -> str:

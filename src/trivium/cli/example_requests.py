@@ -25,7 +25,7 @@ LONGEST_DATA = 256
 """Elements of an example request; a model that takes more gets none with data of its own."""
 
 _BEGINNING = "The capital of France is"
-_GENERATES, _TASK_ENGINE = frozenset({"hf", "openvino-llm"}), "hf-tasks"
+_GENERATES, _TASK_ENGINE = frozenset({"hf", "openvino-llm", "vllm"}), "hf-tasks"
 _TASK_INPUTS = {
     "fill-mask": "Paris is the [MASK] of France.",
     "question-answering": {"question": "Where is it?", "context": "It is in Paris."},

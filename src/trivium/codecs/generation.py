@@ -5,7 +5,7 @@ Source: the names and defaults of Triton's vLLM backend: `text_input`, `stream`,
 `sampling_parameters` holds as JSON may also be sent as parameters.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -14,6 +14,7 @@ import numpy as np
 from trivium.codecs import binary
 from trivium.codecs.binding import Wanted
 from trivium.codecs.generation_errors import wire_names
+from trivium.codecs.generation_outputs import ASKED, ASKS, NEED_SCORES, SUM, TELLS, further_outputs
 from trivium.codecs.json_documents import read as read_document
 from trivium.codecs.near_names import near
 from trivium.codecs.request_fields import RequestFields, field_error, unknown_field
@@ -51,8 +52,9 @@ INPUTS = (
     TensorSpec(EXCLUDES, DataType.BOOL, (1,), optional=True),
     TensorSpec(IDS, DataType.INT64, (-1,), optional=True),
     TensorSpec(EMBEDS, DataType.FP32, (-1, -1), optional=True),
+    *ASKS,
 )
-OUTPUTS = (TensorSpec("text_output", DataType.BYTES, (-1,)),)
+OUTPUTS = (TensorSpec("text_output", DataType.BYTES, (-1,)), *TELLS)
 """What a model that generates says of itself to clients that send tensors."""
 
 NAMES: Mapping[str, str] = {
@@ -68,6 +70,7 @@ NAMES: Mapping[str, str] = {
     "skip_special_tokens": HIDES_SPECIAL,
     "logits_processor": "processor",
     "truncate_prompt_tokens": "truncate",
+    "logprobs": "logprobs",
 }
 WIRE_NAMES = wire_names(NAMES, prompt=TEXT, prompts=TEXT)
 """What a generate request calls its fields, by neutral name."""
@@ -76,7 +79,6 @@ _REFUSED: Mapping[str, tuple[str, tuple[object, ...]]] = {
     "use_beam_search": ("Leave it out, or serve the model with static batching.", (False,)),
     "length_penalty": ("It belongs to beam search; leave it out.", (1, 1.0)),
     "early_stopping": ("It belongs to beam search; leave it out.", (False,)),
-    "logprobs": ("Text alone is answered here; ask for them at /v1/completions.", ()),
     "prompt_logprobs": ("Leave it out.", (0,)),
     "detokenize": ("Text is what is answered; leave it out.", (True,)),
     "spaces_between_special_tokens": ("Leave it out.", (True,)),
@@ -86,7 +88,7 @@ _REFUSED: Mapping[str, tuple[str, tuple[object, ...]]] = {
     "structured_outputs": ("Say in the prompt which form you want.", ()),
 }
 _MAX_TOKENS = 16
-_OWN = (TEXT, IDS, EMBEDS, STREAM, SAMPLING, EXCLUDES)
+_OWN = (TEXT, IDS, EMBEDS, STREAM, SAMPLING, EXCLUDES, *ASKED)
 _KNOWN = (*_OWN, ADAPTER, *NAMES, *_REFUSED)
 
 
@@ -177,13 +179,25 @@ def _generate(fields: RequestFields, model: str, is_strict: bool, rest: Mapping[
         raise field_error(
             TEXT, f"Exactly one of '{TEXT}', '{IDS}' and '{EMBEDS}' is needed. Send one of them."
         )
+    asked = tuple(output for name, output in ASKED.items() if fields.flag(name))
+    if streams and SUM in asked:
+        raise fields.contradiction(
+            f"return_{SUM}", "a sum is known with the whole answer. Ask for it without 'stream'."
+        )
     sampling, adapter = _sampling(fields, is_strict)
+    if NEED_SCORES.intersection(asked) and sampling.logprobs is None:
+        sampling = msgspec.structs.replace(sampling, logprobs=0)
     if not is_strict:
         for name in rest:
             if near(name, NAMES, 0.75):
                 raise unknown_field("", name, _KNOWN)
     echoes = prompts is not None and not streams and not excludes
-    return Generate(prompts, None, ids, embeds, sampling, streams, echoes, adapter=adapter)
+    return Generate(
+        *(prompts, None, ids, embeds, sampling, streams, echoes),
+        adapter=adapter,
+        counts_parts=bool(asked),
+        outputs=asked,
+    )
 
 
 def _sampling(fields: RequestFields, is_strict: bool) -> tuple[Sampling, str]:
@@ -326,11 +340,12 @@ def is_slow_to_tell(payload: object) -> bool:
     return type(payload) is Generated and any(len(each.tokens) > MOST_AT_ONCE for each in payload.choices)
 
 
-def as_tensors(part: Generated) -> Tensors:
-    """One part of an answer: the text of each sequence that goes on in it, in order; an empty one where none does.
-    MODEL_FAILED where one has failed.
+def as_tensors(part: Generated, asked: Sequence[str] = ()) -> Tensors:
+    """One part of an answer: the text of each sequence that goes on in it, in order; an empty one where none does; and
+    the further outputs that were asked for. MODEL_FAILED where one has failed.
     """
     generated_of(part)
     choices = sorted(part.choices, key=lambda choice: choice.index)
     texts = np.array([choice.text.encode() for choice in choices] or [b""], dtype=object)
-    return Tensors((Tensor("text_output", DataType.BYTES, texts.shape, texts),))
+    text = Tensor("text_output", DataType.BYTES, texts.shape, texts)
+    return Tensors((text, *further_outputs(part, choices, asked)) if asked else (text,))

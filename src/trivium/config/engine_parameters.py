@@ -5,9 +5,10 @@ from collections.abc import Mapping
 
 from trivium.types.errors import Code, ServeError
 from trivium.types.spoken import spoken
+from trivium.types.trust import CODE
 
 _NAME = re.compile(r"[a-z0-9-]+\.[A-Za-z0-9_.-]+")
-_TRUST = ".trust_remote_code"
+_TRUST = f".{CODE}"
 
 
 def parse_engine_parameters(text: str) -> dict[str, str]:

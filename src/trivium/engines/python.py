@@ -7,18 +7,35 @@ model asks for. The server's own interpreter and environment come from the compo
 import json
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from trivium.environments.preparation import EnvironmentPreparation
 from trivium.environments.store import EnvironmentStore
 from trivium.environments.worker_programs import CHILD, KEEP_MEMORY, place_variables, worker_setup
 from trivium.machine.quiet_libraries import quieted
+from trivium.settings.kinds import SWITCH
+from trivium.settings.parameters import place_of, read_parameters, unknown_parameters
+from trivium.settings.setting import Setting
 from trivium.types.errors import Code, ServeError
+from trivium.types.findings import Finding, Severity
 from trivium.types.interfaces import ProcessGuard
 from trivium.types.payload import PayloadKind
 from trivium.types.running import CallForm, Placement, ReadMetric, TranslateError, WorkerCommand, unchanged
 from trivium.types.spec import Handler, Isolation, ModelFacts, ModelSpec
+from trivium.types.spoken import spoken
+from trivium.types.trust import FILES
+
+_TRUST = Setting(
+    FILES,
+    SWITCH,
+    "false",
+    help="Whether pickles and modules of the folder may run, as their author wrote them.",
+)
+_PYTHON = Setting(
+    "python", help="The interpreter of an environment that has MLflow; empty: the server's own."
+)
+OPTIONS = (_TRUST, _PYTHON)
 
 
 class PythonEngine:
@@ -129,3 +146,41 @@ class PythonEngine:
                 "path of a Python 3.10 or newer, or leave it out for the server's own.",
             )
         return found
+
+
+class FunctionEngine(PythonEngine):
+    """Folders whose pickles and modules run as they are loaded, once the operator trusts them: that is asked before a
+    worker starts, and before anything is installed for one. Implements `SupportsCheck`, too.
+    """
+
+    def check(self, spec: ModelSpec) -> Sequence[Finding]:
+        """See `SupportsCheck`: whether the folder is trusted. Nothing of it is opened."""
+        file = str(spec.root / spec.entry)
+        notes = unknown_parameters(spec.parameters, self.name, [row.name for row in OPTIONS])
+        notices = [Finding(Severity.NOTICE, file, None, "", note) for note in notes]
+        if _is_trusted(spec):
+            return notices
+        found = f"a model whose code runs as it is loaded, and {FILES} is not true{place_of(spec, FILES)}"
+        hint = spoken(f"If you trust the folder, give --engine-parameters {self.name}.{FILES}=true.")
+        return [*notices, Finding(Severity.ERROR, file, None, "", found, "a folder that is trusted", hint)]
+
+    def program(self, spec: ModelSpec, placement: Placement) -> WorkerCommand:
+        """See `PythonEngine`; LOAD_FAILED where the folder is not trusted."""
+        self._check_trust(spec)
+        return super().program(spec, placement)
+
+    def preparation(
+        self, spec: ModelSpec, scratch: Path | None, guard: ProcessGuard
+    ) -> EnvironmentPreparation | None:
+        """See `SupportsPreparation`; LOAD_FAILED as `program`."""
+        self._check_trust(spec)
+        return super().preparation(spec, scratch, guard)
+
+    def _check_trust(self, spec: ModelSpec) -> None:
+        if not _is_trusted(spec):
+            (fault,) = (one for one in self.check(spec) if one.severity is Severity.ERROR)
+            raise ServeError(Code.LOAD_FAILED, f"Model '{spec.name}': {fault}")
+
+
+def _is_trusted(spec: ModelSpec) -> bool:
+    return bool(read_parameters(spec, OPTIONS).get(FILES, False))

@@ -99,7 +99,7 @@ class BareFormat:
             return False
 
     def hint(self, path: Path) -> str:
-        """Say of a file whose first bytes should have told its library that they tell none."""
+        """Say of a file whose library its first bytes should name that they name none."""
         suffix = path.suffix.lower()
         if suffix not in BY_CONTENT or path.name.endswith(_SYMBOL) or not path.is_file():
             return ""

@@ -1,6 +1,7 @@
 """Finds the engine of a model: as it is, or with the model's translator around it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from trivium.translators.runner import TranslatedRunner
 from trivium.types import reasons
@@ -58,13 +59,15 @@ class TranslatedEngine:
     def open(self, spec: ModelSpec, placement: Placement) -> Runner:
         """Open one instance: the translator first, which is cheaper, then the model."""
         translator = self._kind.open(spec)
+        assert spec.translator is not None, "the spec names a translator"
+        own = spec.translator.inputs
         try:
-            runner = self._opens.open(spec, placement)
+            runner = self._opens.open(replace(spec, inputs=own) if own else spec, placement)
         except BaseException:
             translator.close()
             raise
-        assert spec.translator is not None, "the spec names a translator"
-        return TranslatedRunner(runner, translator, max(spec.batching.max_rows, spec.translator.most_rows))
+        most_rows = max(spec.batching.max_rows, spec.translator.most_rows)
+        return TranslatedRunner(runner, translator, most_rows, bool(own))
 
 
 def engine_finder(engines: Mapping[str, Engine], kinds: Mapping[str, TranslatorKind]) -> FindEngine:

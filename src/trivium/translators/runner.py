@@ -1,6 +1,7 @@
 """A runner around a runner: requests in a client's own form become tensors, and outputs become answers.
 
-Tensors under the model's own names pass it by. Rows that fit together run together, whichever requests they are from.
+Tensors under the model's own names pass it by, unless clients have others than the model. Rows that fit together run
+together, whichever requests they are from.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,18 +21,24 @@ _Row = tuple[int, int]
 
 
 class TranslatedRunner:
-    """Runs batches on `runner`, with `translator` before and after it; at most `most_rows` of them at once."""
+    """Runs batches on `runner`, with `translator` before and after it; at most `most_rows` of them at once. With
+    `translates_all` the translator is asked about tensors, too.
+    """
 
-    def __init__(self, runner: Runner, translator: Translator, most_rows: int) -> None:
+    def __init__(
+        self, runner: Runner, translator: Translator, most_rows: int, translates_all: bool = False
+    ) -> None:
         self._runner = runner
         self._translator = translator
         self._most_rows = most_rows
+        self._translates_all = translates_all
 
     def run(self, batch: Batch) -> Ran:
         """Return an outcome per item, in order. A fault of one item is its own."""
         outcomes: list[Outcome] = [None] * len(batch.items)
-        asked = [i for i, one in enumerate(batch.operations) if type(one.payload) is Raw]
-        plain = [i for i, one in enumerate(batch.operations) if type(one.payload) is not Raw]
+        is_asked = [self._translates_all or type(one.payload) is Raw for one in batch.operations]
+        asked = [i for i, one in enumerate(is_asked) if one]
+        plain = [i for i, one in enumerate(is_asked) if not one]
         translated = self._translated(batch, asked, outcomes)
         ready = monotonic()
         if plain:

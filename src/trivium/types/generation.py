@@ -75,7 +75,8 @@ class Generate(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     first part has the ids of the prompts. `counts_parts`: each part has the usage so far. `adds_special`: whether the
     tokenizer puts its own tokens around a text (None: around prompts, and not around what a template has made).
     `cache_salt`: what is kept of this request is found by those alone that have the same. `adapter`: the name of the
-    adapter that changes what the model computes for it.
+    adapter that changes what the model computes for it. `outputs` are those beyond the text that a client of tensors
+    gets.
     """
 
     prompts: tuple[str, ...] | None = None
@@ -94,6 +95,7 @@ class Generate(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     adds_special: bool | None = None
     cache_salt: str = ""
     adapter: str = ""
+    outputs: tuple[str, ...] = ()
 
 
 class TokenText(msgspec.Struct, frozen=True, gc=False, array_like=True):

@@ -33,6 +33,8 @@ class TensorSpec:
 
     Of an `open` one the model file tells a name alone: datatype and shape are those of the request, and those that
     stand here stand for any. A `many` input, which is open, stands for any number of tensors under any names.
+
+    A `column` is one of a table's: [rows, 1] or [rows], and where it holds numbers, numbers of any datatype.
     """
 
     name: str
@@ -44,6 +46,7 @@ class TensorSpec:
     ragged: bool = False
     open: bool = False
     many: bool = False
+    column: bool = False
 
     @property
     def wire(self) -> str:
@@ -286,7 +289,8 @@ class TranslatorSpec:
     JSON values. `code` is the class of a translator that lies beside the model, as "module:Class", and `path` comes in
     front of `sys.path` for it; else empty. What a request or an argument names by URL is fetched from `places` alone,
     `most_bytes` of it. Of a request that holds many inputs `most_rows` run at once, or as many as the model's batches
-    have.
+    have. `inputs` are those of the model file, where clients send others as tensors, too: the translator makes the
+    first of the second. Empty where tensors pass it by.
     """
 
     name: str
@@ -296,6 +300,7 @@ class TranslatorSpec:
     places: str = ""
     most_bytes: int = 2**25
     most_rows: int = 32
+    inputs: tuple[TensorSpec, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

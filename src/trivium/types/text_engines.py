@@ -25,7 +25,7 @@ class WeightForm(Enum):
 OPENS = {
     HF: (WeightForm.SAFETENSORS, WeightForm.GGUF),
     OPENVINO: (WeightForm.OPENVINO, WeightForm.GGUF),
-    VLLM: (WeightForm.SAFETENSORS, WeightForm.GGUF),
+    VLLM: (WeightForm.SAFETENSORS,),
 }
 """Engine -> the forms that it opens."""
 
@@ -49,7 +49,9 @@ def choose_text_engine(asked: str, form: WeightForm, gpus: int, has_vllm: bool) 
     instead = f"the engine {asked} does not open {form.value}; " if asked else ""
     if form is WeightForm.OPENVINO:
         return TextEngine(OPENVINO, f"{instead}the weights are {form.value}")
-    if not asked and has_vllm and gpus:
+    if not asked and has_vllm and gpus and form in OPENS[VLLM]:
         return TextEngine(VLLM, f"vLLM is installed, and there is a GPU ({gpus} of them)")
     lack = "vLLM is not installed" if not has_vllm else "there is no GPU"
-    return TextEngine(HF, f"{instead}{lack}" if instead or not asked else lack)
+    if form not in OPENS[VLLM] and has_vllm and gpus:
+        lack = f"vLLM does not open {form.value}"
+    return TextEngine(HF, f"{instead}{lack}" if lack not in instead else instead.rstrip("; "))

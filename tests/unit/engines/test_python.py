@@ -9,14 +9,15 @@ import pytest
 from tests.harness.virtual_models import make_spec
 
 import trivium_worker
-from trivium.engines.python import PythonEngine
+from trivium.engines.python import FunctionEngine, PythonEngine
 from trivium.environments.worker_programs import KEEP_MEMORY
 from trivium.machine.quiet_libraries import QUIET
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Engine, OpensRunner, WorkerEngine
 from trivium.types.payload import PayloadKind
 from trivium.types.running import Placement
-from trivium.types.spec import Batching, Device, Handler, Isolation, Origin
+from trivium.types.spec import Batching, Device, Handler, Isolation, Origin, OwnEnvironment
+from trivium.types.trust import FILES
 
 ENVIRONMENT = {"PATH": os.defpath, "HOME": "/home/somebody"}
 ENGINE = PythonEngine("djl", frozenset({PayloadKind.RAW}), sys.executable, ENVIRONMENT)
@@ -108,3 +109,29 @@ def test_an_interpreter_that_is_not_there(tmp_path, what):
         f"asks for the interpreter {python} (serving.properties:3 (option.pythonExecutable))" in error.message
     )
     assert "Python 3.10 or newer" in error.message
+
+
+TRUSTING = FunctionEngine("mlflow", frozenset({PayloadKind.RAW}), sys.executable, ENVIRONMENT)
+WORD = "--engine-parameters python-mlflow.trust_insecure_model_files=true"
+
+
+@pytest.mark.parametrize("parameters", [{}, {FILES: "false"}])
+def test_untrusted_folders_start_and_install_nothing(parameters):
+    handler = Handler(own=OwnEnvironment("requirements.txt"))
+    made = make_spec(handler=handler, parameters=parameters)
+    (fault,) = TRUSTING.check(made)
+    assert WORD in fault.hint
+    for call in (
+        lambda: TRUSTING.program(made, PLACEMENT),
+        lambda: TRUSTING.preparation(made, None, None),
+    ):
+        error = refusal(call)
+        assert error.code is Code.LOAD_FAILED
+        assert WORD in error.message
+
+
+def test_a_trusted_folder_starts_and_a_word_that_means_nothing_is_named():
+    made = make_spec(handler=Handler(), parameters={FILES: "true", "pyton": "x"})
+    assert TRUSTING.program(made, PLACEMENT).setup["dialect"] == "mlflow"
+    (note,) = TRUSTING.check(made)
+    assert "Did you mean 'python'?" in note.found

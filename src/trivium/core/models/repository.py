@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from trivium.core.graph.policy import circle, circular, members, waves
-from trivium.core.models import version_policy
+from trivium.core.models import trust_policy, version_policy
 from trivium.core.models.source_policy import applied, with_fit_names
 from trivium.core.models.sources import MemberSources, Source
 from trivium.files import lies_within
@@ -182,6 +182,7 @@ class Repository:
         """Read what a source asks for, and keep it among those that are read from now on. Raises NOT_FOUND as `add`;
         ConfigError with everything that is wrong, and then nothing is kept.
         """
+        trust_policy.check_source(source)
         path = Path(source.uri)
         found = (
             await self._fetched(source)
@@ -242,6 +243,8 @@ class Repository:
         """Return the source of a member, which is fetched once if it lies elsewhere. Raises as `add` and `register`."""
         member = self._members.find(asked, owner)
         if member is None:
+            if owner.is_registered:
+                trust_policy.check_source(asked)
             if asked.is_remote:
                 member = await self._fetched(asked)
             else:
@@ -324,7 +327,13 @@ class Repository:
         reading = await self._read(Source(path, source.form, is_registered=True))
         for unreadable in reading.unreadable:
             raise ConfigError(unreadable.findings)
+        trust_policy.check_sent(reading.specs, {} if load.files else await self._own_parameters(load, source))
         return ModelEntry(load.model, reading.specs, source.form)
+
+    async def _own_parameters(self, load: Load, source: Source) -> Mapping[str, Mapping[str, str]]:
+        """Return the parameters that a model's own files have, by version."""
+        reading = await self._read(source)
+        return {spec.version: spec.parameters for spec in reading.specs if spec.name == load.model}
 
     async def _read(self, source: Source) -> ReadResult:
         """Read a source; where its models name weights that lie elsewhere, fetch those, and read it again."""

@@ -99,6 +99,9 @@ class InputRules:
         if rule.open:
             self._check_open(tensor, rule)
             return
+        if rule.column:
+            self._check_column(tensor, rule)
+            return
         if tensor.datatype is not rule.datatype:
             self._refuse_datatype(tensor, rule)
         shape = tensor.shape
@@ -116,6 +119,13 @@ class InputRules:
             told = {"model": self._model, "input": tensor.name, "found": found, "expected": expected}
             self._refuse_bytes(tensor.name, ErrorInfo.of(reasons.DATATYPE, **told))
         if self._has_axis and not tensor.shape:
+            self._refuse_shape(tensor, rule)
+
+    def _check_column(self, tensor: Tensor, rule: TensorSpec) -> None:
+        """Refuse texts among numbers, numbers among texts, and what is no column."""
+        if (tensor.datatype is DataType.BYTES) is not (rule.datatype is DataType.BYTES):
+            self._refuse_datatype(tensor, rule)
+        if len(tensor.shape) not in (1, 2) or tensor.shape[1:] not in ((), (1,)):
             self._refuse_shape(tensor, rule)
 
     def _check_rows(self, items: tuple[Tensor, ...], rows: int) -> None:

@@ -143,7 +143,8 @@ class PayloadAdapter:
             if item.operation.wants is PayloadKind.GENERATE:
                 return outcome, {}
             try:
-                return as_tensors(outcome), {}
+                generate = item.operation.payload
+                return as_tensors(outcome, generate.outputs if type(generate) is Generate else ()), {}
             except ServeError as error:
                 return frameless(error), {}
         if item.operation.wants is TENSORS and type(outcome) is Raw:

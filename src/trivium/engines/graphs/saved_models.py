@@ -29,6 +29,7 @@ from trivium.types.datatype import Array, DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.running import Placement
 from trivium.types.spec import Device, ModelSpec, TensorSpec
+from trivium.types.trust import OPERATIONS
 
 NAME = "tensorflow"
 FILE = "saved_model.pb"
@@ -43,7 +44,7 @@ INIT_OPS = Setting(
     help="A JSON file whose list `init_ops` names operations that are run once, after loading.",
 )
 TRUST = Setting(
-    "trust_file_operations",
+    OPERATIONS,
     SWITCH,
     "false",
     help="Serve a graph whose operations read or write files, or reach for the network.",

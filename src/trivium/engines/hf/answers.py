@@ -105,6 +105,13 @@ class SequenceAnswer:
         if not self.has_room:
             self.finish = Finish.LENGTH
 
+    def cut(self, finish: Finish) -> None:
+        """End the sequence without a further token."""
+        text, _ = self._matcher.push(self._detokenizer.end())
+        if text := text + self._matcher.end():
+            self._texts.append(text)
+        self.finish = finish
+
     def part(self, index: int) -> GeneratedChoice | None:
         """Return what has come since the last part; None for nothing."""
         if self._is_told or not (self._texts or self._ids or self._tokens or self.finish):

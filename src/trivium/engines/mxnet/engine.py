@@ -68,7 +68,10 @@ class MxnetEngine:
         except SymbolFault as error:
             raise _unreadable(spec, spec.entry, error) from error
         outputs = tuple(TensorSpec(one, DataType.FP32, (-1,), open=True) for one in symbol.outputs)
-        notes = unknown_parameters(spec.parameters, self.name, [row.name for row in OPTIONS])
+        notes = (
+            *unknown_parameters(spec.parameters, self.name, [row.name for row in OPTIONS]),
+            *(_for_training(node) for node in symbol.training[:1]),
+        )
         batchable = all(one.open or one.dims[:1] == (-1,) for one in inputs)
         return ModelFacts(inputs, outputs, batchable, notes, details=details)
 
@@ -105,6 +108,13 @@ class MxnetEngine:
         for name in ("PYTHONPATH", "PYTHONHOME"):  # the packages of another interpreter
             variables.pop(name, None)
         return WorkerCommand((str(made.python), str(CHILD)), Path.cwd(), variables, setup)
+
+
+def _for_training(node: str) -> str:
+    return (
+        f"its symbol is one for training: the operation {node} compares with labels, which each request would have to "
+        "send. Save the one for inference: deploy.py of MXNet's SSD example makes it of this one."
+    )
 
 
 def _absent(spec: ModelSpec) -> Finding:
@@ -155,6 +165,13 @@ def _params(spec: ModelSpec) -> str:
         return found
     prefix = spec.entry.removesuffix(SYMBOL)
     wanted = f"{prefix}-{epoch or 0:04d}.params"
+    plain = f"{prefix}.params"
+    if (spec.root / plain).is_file() and epoch is None:
+        raise ServeError(
+            Code.LOAD_FAILED,
+            f"Model '{spec.name}': there is no file {spec.root / wanted} for MXNet, but {plain}, as a block's "
+            f"save_parameters writes it. Rename it to {wanted}.",
+        )
     has = (
         f"there are the epochs {', '.join(map(str, sorted(there)[:20]))}"
         if there

@@ -30,6 +30,9 @@ _LOSSES = frozenset(
 looked at.
 """
 
+_TARGETS = frozenset({"_contrib_MultiBoxTarget", "MultiBoxTarget"})
+"""Operations that make of labels what a detector is trained towards: only a graph for training has them."""
+
 _OUTPUTS: Mapping[str, Sequence[str]] = {
     "BatchNorm": ("output", "mean", "var"),
     "Dropout": ("output", "mask"),
@@ -60,11 +63,12 @@ class SymbolFault(Exception):
 @dataclass(frozen=True, slots=True)
 class SymbolFile:
     """Holds the variables of a graph, in its order, with their attributes, those of them that are labels, and the names
-    of its outputs.
+    of its outputs. `training` are the nodes that only a graph for training has.
     """
 
     variables: Mapping[str, Mapping[str, str]]
     labels: frozenset[str]
+    training: tuple[str, ...]
     outputs: tuple[str, ...]
 
     def inputs(self, parameters: Collection[str]) -> tuple[TensorSpec, ...]:
@@ -100,7 +104,8 @@ def read_symbol(data: bytes) -> SymbolFile:
         raise SymbolFault("it has no heads, and so no outputs")
     counts = _counts(document, len(nodes))
     outputs = tuple(_output(names[at], operations[at], place, counts[at]) for at, place in heads)
-    return SymbolFile(variables, _labels(operations, names, sources), outputs)
+    training = tuple(name for name, one in zip(names, operations, strict=True) if one in _TARGETS)
+    return SymbolFile(variables, _labels(operations, names, sources), training, outputs)
 
 
 def _labels(

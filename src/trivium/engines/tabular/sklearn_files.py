@@ -28,7 +28,7 @@ _TRUST = Setting(
     TRUST, SWITCH, "false", help="Whether pickles may be opened, which run what their author wrote."
 )
 _TYPES = Setting(
-    TYPES, help="Types that a skops file may have besides scikit-learn's and numpy's, by commas."
+    TYPES, help="Types that a skops file may have besides scikit-learn's and numpy's, with colons between."
 )
 _SAVE = "Save it anew: skops.io.dump(model, 'model.skops')."
 DECISION, TRANSFORM = "decision_function", "transform"
@@ -100,7 +100,7 @@ def _skops(spec: ModelSpec) -> Any:
             Code.LOAD_FAILED,
             spoken(
                 f"Model '{spec.name}': {path} has types that are not trusted: {', '.join(unknown)[:600]}. If you trust "
-                f"them, name them: --engine-parameters sklearn.{TYPES}={','.join(unknown)[:600]}"
+                f"them, name them: --engine-parameters sklearn.{TYPES}={':'.join(unknown)}"
             ),
         )
     try:

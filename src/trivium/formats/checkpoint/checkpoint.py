@@ -14,6 +14,7 @@ from trivium.formats.checkpoint import gguf, names
 from trivium.formats.checkpoint.config import MAX_BYTES as MAX_CONFIG
 from trivium.formats.checkpoint.config import (
     MAX_TOKENIZER_CONFIG,
+    QUANTISED,
     HfConfig,
     TaskChoice,
     read_config,
@@ -25,7 +26,7 @@ from trivium.types.errors import ConfigError
 from trivium.types.findings import Finding, Severity
 from trivium.types.model_tasks import ModelTask
 from trivium.types.spec import Origin
-from trivium.types.text_engines import WeightForm
+from trivium.types.text_engines import VLLM, WeightForm
 
 ENGINE, TASK_ENGINE = "hf", "hf-tasks"
 """Engines of what is here: of causal language models in rolling batches, and of all tasks by whole calls."""
@@ -53,6 +54,12 @@ class CheckpointReading:
     def origin(self) -> dict[str, Origin]:
         """Return where each detail was found, by its field in a spec."""
         return {f"details[{name}]": place for name, place in self.origins.items()}
+
+    def opened_by(self, engine: str) -> "CheckpointReading":
+        """Return it with the faults that an engine has with it: vLLM opens weights that were quantised beforehand."""
+        if engine != VLLM:
+            return self
+        return replace(self, findings=tuple(one for one in self.findings if one.key != QUANTISED))
 
 
 def read_checkpoint(

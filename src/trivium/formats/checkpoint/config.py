@@ -34,6 +34,9 @@ _TASKS: Mapping[str, str] = {
 }
 """The end of a class's name -> what such a model does."""
 
+QUANTISED = "quantization_config"
+"""The key of config.json by which weights say that they were quantised, and how."""
+
 _PICTURES = ("vision_config", "audio_config")
 
 WAY_OUT = (
@@ -221,17 +224,20 @@ def _dtype(read: JsonFile, findings: list[Finding]) -> tuple[str, str]:
 
 
 def _quantised(read: JsonFile) -> Iterator[Finding]:
-    written = read.document.get("quantization_config")
+    written = read.document.get(QUANTISED)
     if written is None:
         return
     method = written.get("quant_method") if isinstance(written, dict) else written
     found = f"weights quantised by {method!r}"[:80] + ", which is not supported in this version"
-    hint = "Serve the checkpoint that was not quantised, or the model as a .gguf file, which is read without a library."
+    hint = (
+        "Serve the checkpoint that was not quantised, or the model as a .gguf file, which is read without a library; "
+        "or let vLLM open it, where that is installed: --text-engine vllm, or option.rolling_batch=vllm."
+    )
     yield Finding(
         Severity.ERROR,
         read.file,
-        read.line("quantization_config"),
-        "quantization_config",
+        read.line(QUANTISED),
+        QUANTISED,
         found,
         "plain weights",
         hint,

@@ -162,13 +162,14 @@ def _spec(place: Path, defaults: Defaults) -> ModelSpec:
     trusts = any(_trusts(one) for one in (*map(defaults.parameters_of, TEXT_ENGINES), of_tasks))
     tasks = TaskChoice(spoken(_HOW_TO_CHOOSE), task_named(of_tasks.get(_TASK, "")))
     entry = place.name if is_file else ""
-    made = checked(read_checkpoint(folder, trusts, spoken(_HOW_TO_TRUST), entry, tasks))
+    made = read_checkpoint(folder, trusts, spoken(_HOW_TO_TRUST), entry, tasks)
     is_task = tasks.asked is not None or made.task is not ModelTask.GENERATION
     if is_task and not is_file:
-        return _task_spec(place, made, of_tasks, defaults)
+        return _task_spec(place, checked(made), of_tasks, defaults)
     name = _name_of(place)
     form = form_of(made.entry)
     chosen = choose_text_engine(defaults.text_engine, form, defaults.gpus, defaults.has_vllm)
+    made = checked(made.opened_by(chosen.name))
     asked = defaults.parameters_of(chosen.name)
     option = Origin("--engine-parameters of the server", "")
     origin = {

@@ -10,14 +10,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from trivium.files import open_file
-from trivium.formats.mlflow.document import ModelDocument
+from trivium.formats.mlflow.document import FILE, ModelDocument
 from trivium.types.findings import Finding, Severity
 from trivium_worker.estimators import FORMATS, SKOPS, TYPES
 
 LIST, NAMED, ROWS = "list", "named", "rows"
 """How predictions are written: the first output's values; the outputs by their names; columns by their numbers."""
 
-PYFUNC = "python_function"
+PYFUNC, FUNCTION = "python_function", "python-mlflow"
+"""The flavor that MLflow has for every model, and the engine in which MLflow itself loads it."""
+
 _TABLES = ("xgboost", "lightgbm", "sklearn")
 _COMMON = frozenset(["code", "extra_files", "requirements_file", "env", "python_version", "resources"])
 _SESSION = {"intra_op_num_threads": "intra_op_thread_count", "inter_op_num_threads": "inter_op_thread_count"}
@@ -43,6 +45,11 @@ class FlavorChoice:
     def takes_tables(self) -> bool:
         """Does its engine take one matrix of numbers, whatever the signature says?"""
         return self.engine in _TABLES
+
+    @property
+    def is_function(self) -> bool:
+        """Does MLflow itself load it?"""
+        return self.engine == FUNCTION
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +169,7 @@ def _estimator(flavor: _Flavor, entry: str, known: str) -> FlavorChoice:
     if not (is_skops and flavor.keys.get(TYPES)):
         return chosen
     found = "a folder does not say which types are to be trusted: whoever starts the server does"
-    hint = f"If you trust them: --engine-parameters sklearn.{TYPES}={','.join(map(str, flavor.keys[TYPES]))[:400]}"
+    hint = f"If you trust them: --engine-parameters sklearn.{TYPES}={':'.join(map(str, flavor.keys[TYPES]))}"
     notice = flavor.document.finding(f"{flavor.key}.{TYPES}", found, "", hint, Severity.NOTICE)
     return replace(chosen, notices=(*chosen.notices, notice))
 
@@ -181,6 +188,8 @@ def _tensorflow(flavor: _Flavor) -> FlavorChoice:
     else:
         entry = ""
     if not entry or not (flavor.document.path.parent / entry / "saved_model.pb").is_file():
+        if function := function_of(flavor.document):
+            return function
         flavor.document.refuse(
             flavor.key,
             f"a Keras model in {kept or 'a'} file, which runs in Keras alone",
@@ -212,6 +221,8 @@ def _pytorch(flavor: _Flavor) -> FlavorChoice:
         flavor.document.refuse(place, f"there is no model in {folder}", "model.pt2 or model.pth", hint)
     entry = f"{folder}/{names[0]}"
     if not entry.endswith(".pt2") and not _is_scripted(flavor.document, entry):
+        if function := function_of(flavor.document):
+            return function
         flavor.document.refuse(
             place,
             f"{entry} is a pickled module, which is nothing without the code of its class",
@@ -249,7 +260,7 @@ _PYFUNC_KEYS = frozenset(
 
 def choose(document: ModelDocument) -> FlavorChoice:
     """Return what serves a folder. Raises ConfigError with the way out where nothing does."""
-    return _native(document) or _unserved(document)
+    return _native(document) or function_of(document) or _unserved(document)
 
 
 def _native(document: ModelDocument) -> FlavorChoice | None:
@@ -268,21 +279,27 @@ def _native(document: ModelDocument) -> FlavorChoice | None:
     return _NATIVE[native](_Flavor(document, native, keys, f"flavors.{PYFUNC}"))
 
 
-def _unserved(document: ModelDocument) -> NoReturn:
-    """Raise ConfigError, naming what the folder needs."""
-    key, told = f"flavors.{PYFUNC}", _pyfunc(document)
-    loader = str(told.get("loader_module") or "")
-    served = ", ".join((*_NATIVE, f"{PYFUNC} of those"))
-    if "python_model" in told or loader == "mlflow.pyfunc.model":
+def function_of(document: ModelDocument) -> FlavorChoice | None:
+    """Return the choice of what MLflow itself loads; None for a folder without that flavor."""
+    told = _pyfunc(document)
+    if not told:
+        return None
+    flavor = _Flavor(document, PYFUNC, told, f"flavors.{PYFUNC}")
+    if not flavor.text("loader_module"):
+        expected = "the module by which MLflow loads the model, such as mlflow.pyfunc.model"
         document.refuse(
-            f"{key}.loader_module",
-            "a model of Python code of its own, which runs in MLflow alone",
-            served,
-            _OWN,
+            f"{flavor.key}.loader_module", "it lacks", expected, "Save the model anew with MLflow."
         )
-    if told:
-        found = f"{loader[:60] or 'no loader'}, which loads what runs in MLflow alone"
-        document.refuse(f"{key}.loader_module", found, served, _OWN)
+    for name in ("python_model", "data", "model_path", "code"):
+        if told.get(name) and not (document.path.parent / flavor.text(name)).exists():
+            found = f"there is no {flavor.text(name)[:80]}"
+            document.refuse(f"{flavor.key}.{name}", found, "a file or folder of the model", "Put it there.")
+    return FlavorChoice(FUNCTION, FILE, flavor.key, NAMED)
+
+
+def _unserved(document: ModelDocument) -> NoReturn:
+    """Raise ConfigError, naming what the folder has."""
+    served = ", ".join((*_NATIVE, PYFUNC))
     document.refuse("flavors", ", ".join(map(str, document.flavors))[:120], served, _OWN)
 
 

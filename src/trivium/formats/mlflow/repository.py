@@ -11,8 +11,10 @@ from pathlib import Path
 
 from trivium.formats.each import read_each, unopened
 from trivium.formats.mlflow.document import FILE, ModelDocument, read_document
-from trivium.formats.mlflow.flavors import FlavorChoice, choose
-from trivium.formats.mlflow.signature import Signature, read_signature
+from trivium.formats.mlflow.flavors import FlavorChoice, choose, function_of
+from trivium.formats.mlflow.functions import handler_of, packages_left
+from trivium.formats.mlflow.signature import Column, Signature, read_signature
+from trivium.formats.mlflow.tensors import INPUT, OUTPUT, columns_of, tensors_of
 from trivium.types.datatype import BY_NAME, DataType
 from trivium.types.errors import ConfigError, frameless
 from trivium.types.findings import Finding, Severity
@@ -103,6 +105,11 @@ class MlflowFormat:
         _check_columns(spec, inputs)
         origin |= _sources("outputs", facts.outputs, source)
         translator = replace(spec.translator, arguments={**arguments, "example": _example(arguments, inputs)})
+        columns = _columns(arguments)
+        if len(inputs) == 1 and columns and all(one.name for one in columns):
+            translator = replace(translator, inputs=inputs)
+            inputs = columns_of(columns, INPUT)
+            origin |= _sources("inputs", inputs, told)
         return replace(spec, inputs=inputs, outputs=facts.outputs, translator=translator, origin=origin)
 
 
@@ -127,6 +134,8 @@ def _spec(place: Path, defaults: Defaults) -> ModelSpec:
     """Raises ConfigError and OSError."""
     document = read_document(place)
     choice, signature = choose(document), read_signature(document)
+    if _misfits(choice, signature):
+        choice = function_of(document) or choice
     notices = _unfit(document, choice, signature)
     parameters = {name: value for name, (value, _) in choice.parameters.items()}
     origin = {
@@ -142,7 +151,7 @@ def _spec(place: Path, defaults: Defaults) -> ModelSpec:
         origin["parameters[datatype]"] = document.origin("signature") if document.signature else _AS_PANDAS
     asked = defaults.parameters_of(choice.engine)
     option = Origin("--engine-parameters of the server", "")
-    return ModelSpec(
+    spec = ModelSpec(
         name=place.name,
         version="1",
         is_versioned=False,
@@ -160,6 +169,29 @@ def _spec(place: Path, defaults: Defaults) -> ModelSpec:
         translator=TranslatorSpec(TRANSLATOR, _arguments(choice, signature)),
         origin={**origin, **{f"parameters[{one}]": option for one in asked}},
         reports=(*document.notices, *choice.notices, *notices),
+    )
+    return _as_function(spec, document, signature, defaults) if choice.is_function else spec
+
+
+def _as_function(
+    spec: ModelSpec, document: ModelDocument, signature: Signature, defaults: Defaults
+) -> ModelSpec:
+    """Return the spec of a model that MLflow itself loads: it has the signature's inputs and outputs, and reads bodies
+    by itself.
+    """
+    inputs, outputs = tensors_of(signature.inputs, INPUT), tensors_of(signature.outputs, OUTPUT)
+    places = {
+        **_sources("inputs", inputs, document.origin("signature.inputs")),
+        **_sources("outputs", outputs, document.origin("signature.outputs")),
+    }
+    return replace(
+        spec,
+        inputs=inputs,
+        outputs=outputs,
+        translator=None,
+        handler=handler_of(document, signature, defaults),
+        origin={**{key: one for key, one in spec.origin.items() if key != "translator"}, **places},
+        reports=(*spec.reports, *packages_left(document, defaults)),
     )
 
 
@@ -187,24 +219,29 @@ def _arguments(choice: FlavorChoice, signature: Signature) -> Mapping[str, objec
 
 def _unfit(document: ModelDocument, choice: FlavorChoice, signature: Signature) -> list[Finding]:
     """Return what there is to know about a signature. Raises ConfigError for one that the engine cannot serve."""
-    columns = signature.inputs.columns
-    allowed = [DataType.BOOL, DataType.INT32, DataType.INT64, DataType.FP32, DataType.FP64]
-    if not choice.takes_tables:
-        allowed.append(DataType.BYTES)
-    for column in columns:
-        if column.datatype not in allowed:
-            takes = "one matrix of numbers" if choice.takes_tables else "tensors"
-            document.refuse(
-                "signature.inputs",
-                f"column {column.name!r:.60} is {column.type}, and the engine {choice.engine} takes {takes}",
-                "columns of numbers",
-                "Serve it with mlflow models serve, export the model to ONNX with an input for each column, or load "
-                "it in a handler: a DJL folder with model.py.",
-            )
+    if choice.is_function:
+        return []
+    for column in _misfits(choice, signature)[:1]:
+        takes = "one matrix of numbers" if choice.takes_tables else "tensors"
+        document.refuse(
+            "signature.inputs",
+            f"column {column.name!r:.60} is {column.type}, and the engine {choice.engine} takes {takes}",
+            "columns of numbers",
+            "Save it with its flavor python_function, by which MLflow loads it, or export the model to ONNX with an "
+            "input for each column.",
+        )
     if not signature.params:
         return []
     found = f"{', '.join(signature.params)[:120]}: the model file takes no parameters; those of requests have no effect"
     return [document.finding("signature.params", found, "", "", Severity.NOTICE)]
+
+
+def _misfits(choice: FlavorChoice, signature: Signature) -> list[Column]:
+    """Return the columns that the engine cannot take: those of texts for a matrix, and those that no tensor holds."""
+    allowed = [DataType.BOOL, DataType.INT32, DataType.INT64, DataType.FP32, DataType.FP64]
+    if not choice.takes_tables:
+        allowed.append(DataType.BYTES)
+    return [one for one in signature.inputs.columns if one.datatype not in allowed]
 
 
 def _told(
@@ -228,6 +265,13 @@ def _told(
         replace(one, datatype=BY_NAME[wire], dims=tuple(dims), open=False) for one, (_, wire, dims) in pairs
     ]
     return tuple(made), True
+
+
+def _columns(arguments: Mapping[str, object]) -> list[Column]:
+    """Return the columns of the signature, of arguments that may have been JSON meanwhile."""
+    written = arguments["columns"]
+    assert isinstance(written, list), "it was made so"
+    return [Column(*one) for one in written]
 
 
 def _check_columns(spec: ModelSpec, inputs: tuple[TensorSpec, ...]) -> None:

@@ -51,6 +51,37 @@ class ScoringInputs:
         columns = [ScoringColumn(name, "double", True) for name in asked.columns]
         return self._of_columns(asked, dict(zip(asked.columns, columns, strict=True)))
 
+    def taken(self, given: Tensors) -> Tensors:
+        """Return tensors as the model takes them: those of columns as its matrix, others by name. Raises INVALID."""
+        are_columns = {tensor.name for tensor in given.items} <= {one.name for one in self.columns}
+        return self.joined(given) if are_columns and len(self.inputs) == 1 else fitted(self.inputs, given)
+
+    def joined(self, given: Tensors) -> Tensors:
+        """Return a tensor for each column as the one matrix of the model. Raises INVALID."""
+        by_name = {tensor.name: tensor.array.reshape(-1) for tensor in given.items}
+        counts = {name: len(array) for name, array in by_name.items()}
+        if len(set(counts.values())) > 1:
+            told = ", ".join(f"{name!r:.80} has {count}" for name, count in counts.items())
+            raise refused(f"The columns have several lengths: {told[:400]}. Send as many values in each.")
+        (one,) = self.inputs
+        rows = next(iter(counts.values()), 0)
+        if one.datatype is DataType.BYTES:
+            matrix = np.empty((rows, len(self.columns)), object)
+            for at, column in enumerate(self.columns):
+                matrix[:, at] = by_name.get(column.name, b"")
+        else:
+            lacking = self._lacking(one.datatype, rows, by_name)
+            arrays = [_whole(column, by_name.get(column.name, lacking)) for column in self.columns]
+            matrix = np.column_stack(arrays).astype(one.datatype.dtype)
+        return Tensors((_fit(one, np.ascontiguousarray(matrix)),))
+
+    def _lacking(self, datatype: DataType, rows: int, given: Mapping[str, Array]) -> Array:
+        """Return the values of a column that was not sent: none of them is a number."""
+        lacks = [one.name for one in self.columns if one.name not in given]
+        if lacks and datatype.dtype.kind != "f":
+            raise _lacks(lacks)
+        return np.full(rows, np.nan)
+
     def _columns_of(self, asked: ListedArrays) -> Table | ListedArrays:
         """Return arrays by name as a table, where the model has columns."""
         value = asked.value
@@ -183,6 +214,15 @@ def _column(column: ScoringColumn, values: list[Any], datatype: DataType) -> Arr
         return wide.astype(datatype.dtype)
     except (ValueError, OverflowError) as error:
         raise refused(f"Column {column.name!r:.80} does not fit {datatype.wire}: {error}.") from error
+
+
+def _whole(column: ScoringColumn, values: Array) -> Array:
+    """Return the numbers of a column, which are whole where its type says so. Raises INVALID."""
+    if column.type in ("integer", "long", "boolean") and values.dtype.kind == "f":
+        wrong = np.flatnonzero(np.isfinite(values) & (values != np.floor(values)))
+        if len(wrong):
+            raise _no_value(column, int(wrong[0]), values[wrong[0]].item())
+    return values
 
 
 def _no_value(column: ScoringColumn, row: int, value: object) -> Exception:

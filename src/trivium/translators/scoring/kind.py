@@ -13,7 +13,7 @@ from trivium.codecs.signatures import CSV, JSON, UNSAID, is_json
 from trivium.translators.answers import json_answer
 from trivium.translators.checking import translator_of
 from trivium.translators.requests import body_of, content_type_of, data_of
-from trivium.translators.scoring.arrays import ScoringColumn, ScoringInputs, fitted
+from trivium.translators.scoring.arrays import ScoringColumn, ScoringInputs
 from trivium.translators.scoring.bodies import FORMS, ListedArrays, Table, read_csv, read_document, read_json
 from trivium.types.datatype import DataType
 from trivium.types.errors import ServeError, frameless
@@ -36,15 +36,19 @@ class ScoringTranslator:
         assert isinstance(columns, list), "the format made it"
         assert isinstance(tensors, list), "the format made it"
         self._inputs = ScoringInputs(
-            spec.inputs, [ScoringColumn(*one) for one in columns], [one[0] for one in tensors]
+            translator_of(spec).inputs or spec.inputs,
+            [ScoringColumn(*one) for one in columns],
+            [one[0] for one in tensors],
         )
         self._answers = arguments["answers"]
         self._model = spec.name
-        self._names = {one.name for one in spec.inputs}
+        self._names = {one.name for one in self._inputs.inputs}
 
     def before(self, requests: Sequence[Infer]) -> list[Translated | ServeError]:
-        """Read each body. The state of one that was a table is "frame", of arrays "arrays", of other forms empty."""
-        return [self._before(body_of(request)) for request in requests]
+        """Read each body. The state of one that was a table is "frame", of arrays "arrays", of other forms, and of
+        tensors for the columns, empty.
+        """
+        return [self._before(request) for request in requests]
 
     def after(self, translated: Translated, outputs: Sequence[Tensors]) -> Payload:
         """Write the predictions as MLflow does; of another form's body the outputs as they are."""
@@ -56,12 +60,15 @@ class ScoringTranslator:
     def close(self) -> None:
         """It holds nothing."""
 
-    def _before(self, raw: Raw) -> Translated | ServeError:
+    def _before(self, request: Infer) -> Translated | ServeError:
         try:
+            if isinstance(request.payload, Tensors):
+                return Translated([self._inputs.joined(request.payload)], "")
+            raw = body_of(request)
             asked = self._scored(raw.formless())
             if asked is None:
                 made = to_tensors(raw.formless(), tuple(self._inputs.inputs), False, self._model)
-                return Translated([fitted(self._inputs.inputs, made)], "")
+                return Translated([self._inputs.taken(made)], "")
             is_frame = isinstance(asked, Table) or bool(self._inputs.columns)
             state = "frame" if is_frame and not self._inputs.tensors else "arrays"
             return Translated([self._inputs.made_of(asked)], state)

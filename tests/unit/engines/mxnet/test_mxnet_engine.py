@@ -4,8 +4,9 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
-from tests.harness.mxnet_files import dense, weights
+from tests.harness.mxnet_files import dense, node, params, symbol, weights
 from tests.harness.virtual_models import make_spec
 
 from trivium.engines.mxnet.engine import MxnetEngine
@@ -136,3 +137,56 @@ def test_without_the_environment_the_command_that_builds_it_is_said(folder, tmp_
     assert finding.severity is Severity.ERROR
     assert "trivium env build mxnet" in finding.hint
     assert "trivium env build mxnet" in refused(lambda: engine(there).program(spec(folder), HERE))
+
+
+def saved(folder, name, graph, values, epoch="0000"):
+    (folder / f"{name}-symbol.json").write_bytes(graph)
+    (folder / f"{name}-{epoch}.params").write_bytes(values)
+    return replace(make_spec(), root=folder, entry=f"{name}-symbol.json", name="net")
+
+
+def test_names_with_dots_and_a_late_epoch_as_apache_mxnet_15337_has_them(tmp_path, named):
+    made = saved(tmp_path, "model-1.19246-0.603", dense(), weights(), "0223")
+    assert [one.name for one in engine().facts(made).inputs] == ["data"]
+    settings = engine(named).program(made, HERE).setup["settings"]
+    assert settings["parameters"] == "model-1.19246-0.603-0223.params"
+
+
+def test_names_with_slashes_as_keras_saves_them(tmp_path):
+    """awslabs/multi-model-server#789."""
+    graph = symbol(
+        node("/conv2d_1_input1"),
+        node("dense_1/kernel1"),
+        node("dense_1/bias1"),
+        node("dense_1/fc", "FullyConnected", [0, 1, 2], {"num_hidden": "2"}),
+    )
+    values = params(**{"dense_1/kernel1": np.zeros((2, 3), "<f4"), "dense_1/bias1": np.zeros(2, "<f4")})
+    facts = engine().facts(saved(tmp_path, "mnist", graph, values))
+    assert [one.name for one in facts.inputs] == ["/conv2d_1_input1"]
+
+
+def test_a_detector_s_graph_for_training_is_named_with_the_way_out(tmp_path):
+    """aws/sagemaker-python-sdk#438: what SageMaker's detector leaves is the symbol that it trained."""
+    graph = symbol(
+        node("data"),
+        node("w"),
+        node("b"),
+        node("fc", "FullyConnected", [0, 1, 2], {"num_hidden": "2"}),
+        node("label"),
+        node("anchors", "_contrib_MultiBoxPrior", [3]),
+        node("target", "_contrib_MultiBoxTarget", [5, 4, 3]),
+        node("prob", "SoftmaxOutput", [3, 6]),
+    )
+    facts = engine().facts(saved(tmp_path, "model_algo_1", graph, weights()))
+    assert [one.name for one in facts.inputs] == ["data", "label"]
+    (note,) = facts.notes
+    assert "the operation target compares with labels" in note
+    assert "deploy.py" in note
+
+
+def test_parameters_that_a_block_saved_are_named_with_the_name_they_need(tmp_path):
+    made = saved(tmp_path, "net", dense(), weights())
+    (tmp_path / "net-0000.params").rename(tmp_path / "net.params")
+    message = refused(lambda: engine().facts(made))
+    assert "but net.params" in message
+    assert "Rename it to net-0000.params" in message

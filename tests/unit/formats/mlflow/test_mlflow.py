@@ -130,6 +130,49 @@ def test_a_python_function_of_a_native_flavor_is_that_flavor(tmp_path: Path, loa
     assert (read(folder).engine, read(folder).entry) == (loader, "model.file")
 
 
+FUNCTION = {"loader_module": "mlflow.pyfunc.model", "python_model": "python_model.pkl"}
+OWN: dict[str, dict[str, Any]] = {
+    "code of its own": {"flavors": {"python_function": FUNCTION}},
+    "a library without a row": {
+        "flavors": {"python_function": {"loader_module": "mlflow.statsmodels"}, "statsmodels": {}}
+    },
+    "a pickled module": mlmodel("pytorch", {"model_data": "data"}),
+    "a pipeline that takes texts": mlmodel("sklearn", {"pickled_model": "model.pkl"}),
+    "keras": mlmodel("tensorflow", {"data": "data", "model_type": "keras", "save_format": "keras"}),
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_what_runs_in_its_library_alone_is_loaded_by_mlflow(tmp_path: Path, name: str) -> None:
+    texts = [{"type": "string", "name": "city"}, {"type": "datetime", "name": "day", "required": False}]
+    signature = {"inputs": json.dumps(texts), "outputs": json.dumps(TENSOR), "params": None}
+    document = {**OWN[name], "signature": signature}
+    spec = read(put(save(tmp_path / "m", document), "python_model.pkl", "model.pkl", "data/model.pth"))
+    assert (spec.engine, spec.entry, spec.translator) == ("python-mlflow", "MLmodel", None)
+    assert [(one.name, one.datatype, one.optional) for one in spec.inputs] == [
+        ("city", DataType.BYTES, False),
+        ("day", DataType.BYTES, True),
+    ]
+    assert spec.outputs == (TensorSpec("x", DataType.FP32, (-1, 2)),)
+    assert spec.handler is not None
+    assert spec.handler.settings["columns"] == [["city", "string"], ["day", "datetime"]]
+
+
+@pytest.mark.parametrize("installs", [False, True])
+def test_packages_are_installed_where_the_server_may_and_told_of_where_not(
+    tmp_path: Path, installs: bool
+) -> None:
+    folder = put(save(tmp_path / "m", OWN["code of its own"]), "python_model.pkl", "requirements.txt")
+    (spec,) = FORMAT.read(folder, Defaults(installs=installs)).specs
+    assert spec.handler is not None
+    assert (spec.handler.own is not None) is installs
+    assert [one.file for one in spec.reports] == ([] if installs else [str(folder / "requirements.txt")])
+    asked = {"python-mlflow.python": "/envs/m/bin/python"}
+    (spec,) = FORMAT.read(folder, Defaults(engine_parameters=asked)).specs
+    assert spec.handler is not None
+    assert (spec.handler.python, spec.reports) == ("/envs/m/bin/python", ())
+
+
 def test_a_folder_of_the_first_versions_is_read(tmp_path: Path) -> None:
     """MLflow's documentation of its storage format shows this one."""
     text = (
@@ -165,7 +208,9 @@ def test_columns_and_tensors_reach_the_translator(tmp_path: Path) -> None:
     assert arguments["columns"] == [["a", "double", True], ["b", "long", False]]
     example = json.loads(str(arguments["example"]))
     assert example == {"dataframe_split": {"columns": ["a", "b"], "data": [[0, 0]]}}
-    assert done.inputs[0].name == "input-0"
+    assert done.translator.inputs == FACTS.inputs
+    told = [(one.name, one.datatype, one.dims, one.column) for one in done.inputs]
+    assert told == [("a", DataType.FP64, (-1, 1), True), ("b", DataType.INT64, (-1, 1), True)]
     save(folder, mlmodel("xgboost", {"data": "model.ubj"}, NEW, TENSOR))
     spec = read(folder)
     assert spec.parameters["datatype"] == "FP32"
@@ -223,6 +268,11 @@ def signed(flavor: str, inputs: Any) -> dict[str, Any]:
     return mlmodel(flavor, keys, NEW, inputs)
 
 
+def alone(flavor: str, keys: dict[str, Any]) -> dict[str, Any]:
+    """Return a file of one flavor, without MLflow's own."""
+    return {"flavors": {flavor: keys}}
+
+
 WRONG: dict[str, tuple[Any, str, str]] = {
     "empty": ("", "", "nothing"),
     "no yaml": ("flavors: [", "", "expected"),
@@ -231,34 +281,25 @@ WRONG: dict[str, tuple[Any, str, str]] = {
     "flavors that are none": ({"flavors": "onnx"}, "flavors", "'onnx'"),
     "a flavor that is none": ({"flavors": {"onnx": "model.onnx"}}, "flavors.onnx", "'model.onnx'"),
     "another library's": ({"flavors": {"prophet": {}}}, "flavors", "prophet"),
-    "a python model": (
-        {
-            "flavors": {
-                "python_function": {
-                    "loader_module": "mlflow.pyfunc.model",
-                    "python_model": "python_model.pkl",
-                }
-            }
-        },
-        "flavors.python_function.loader_module",
-        "Python code of its own",
+    "a python model that is not there": (
+        {"flavors": {"python_function": FUNCTION}},
+        *("flavors.python_function.python_model", "there is no python_model.pkl"),
     ),
-    "a loader of another library": (
-        {"flavors": {"python_function": {"loader_module": "mlflow.spark"}}},
-        "flavors.python_function.loader_module",
-        "mlflow.spark",
+    "a python function of nothing": (
+        {"flavors": {"python_function": {"data": "model.pkl"}}},
+        *("flavors.python_function.loader_module", "it lacks"),
     ),
     "no file": (mlmodel("onnx", {"data": "gone.onnx"}), "flavors.onnx.data", "no file gone.onnx"),
     "a file elsewhere": (mlmodel("onnx", {"data": "../model.onnx"}), "flavors.onnx.data", "../model.onnx"),
     "a path from the root": (mlmodel("onnx", {"data": "/etc/passwd"}), "flavors.onnx.data", "/etc/passwd"),
     "a file that is a number": (mlmodel("onnx", {"data": 3}), "flavors.onnx.data", "3"),
     "a pickled module": (
-        mlmodel("pytorch", {"model_data": "data"}),
+        alone("pytorch", {"model_data": "data"}),
         "flavors.pytorch.model_data",
         "pickled module",
     ),
     "keras alone": (
-        mlmodel("tensorflow", {"data": "data", "model_type": "keras", "save_format": "h5"}),
+        alone("tensorflow", {"data": "data", "model_type": "keras", "save_format": "h5"}),
         *("flavors.tensorflow", "Keras"),
     ),
     "two formats": (
@@ -285,7 +326,10 @@ WRONG: dict[str, tuple[Any, str, str]] = {
     "both kinds": (signed("onnx", [*COLUMNS, *TENSOR]), "signature.inputs", "side by side"),
     "a name twice": (signed("onnx", [*COLUMNS, *COLUMNS]), "signature.inputs", "twice"),
     "texts for a table": (
-        signed("sklearn", [{"type": "string", "name": "city"}]),
+        {
+            **alone("sklearn", {"pickled_model": "model.pkl"}),
+            "signature": {"inputs": '[{"type": "string", "name": "city"}]'},
+        },
         *("signature.inputs", "column 'city' is string"),
     ),
 }

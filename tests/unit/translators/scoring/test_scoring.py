@@ -216,3 +216,37 @@ def test_predictions_of_torch_have_numbers_for_names() -> None:
     scores = np.array([[0.5, 0.25], [1.0, 2.0]])
     assert written(spec, {"inputs": ROWS}, y=scores) == {"predictions": scores.tolist()}
     assert written(spec, SPLIT, y=scores) == {"predictions": [{"0": 0.5, "1": 0.25}, {"0": 1.0, "1": 2.0}]}
+
+
+def tensors(spec: ModelSpec, **columns: Any) -> Any:
+    """Return what becomes of a tensor for each column, as MLServer's clients send them."""
+    assert spec.translator is not None
+    split = replace(spec, translator=replace(spec.translator, inputs=spec.inputs))
+    given = Tensors.of({name: np.asarray(values) for name, values in columns.items()})
+    (made,) = KIND.open(split).before([Infer(model="m", payload=given)])
+    return made
+
+
+def test_tensors_of_columns_become_the_one_matrix_in_the_order_of_the_signature() -> None:
+    made = tensors(spec_of(columns=COLUMNS), b=np.array([[2], [4]], np.float32), a=[1, 3])
+    (given,) = made.rows
+    (one,) = given.items
+    assert (one.name, one.datatype, one.array.tolist()) == ("input-0", DataType.FP64, ROWS)
+
+
+def test_a_column_that_lacks_is_no_number() -> None:
+    made = tensors(spec_of(columns=WHOLE), a=[1, 3])
+    assert np.isnan(made.rows[0].items[0].array[:, 1]).all()
+
+
+@pytest.mark.parametrize(
+    ("columns", "word"),
+    [
+        ({"a": [1, 2], "b": [1.0]}, "several lengths"),
+        ({"a": [1.5], "b": [1.0]}, "no long"),
+    ],
+)
+def test_columns_that_make_no_matrix_are_refused(columns: dict[str, Any], word: str) -> None:
+    made = tensors(spec_of(columns=WHOLE), **columns)
+    assert isinstance(made, ServeError)
+    assert (made.reason, word in made.message) == (reasons.SCORING, True)

@@ -5,7 +5,6 @@ and counts in the budget until then.
 """
 
 import logging
-from collections.abc import Collection
 from itertools import count
 from typing import Any
 
@@ -16,20 +15,14 @@ from trivium.engines.hf.lora.config import AdapterFault, judge_modules
 from trivium.engines.hf.lora.files import WEIGHTS, AdapterFiles, adapter_error, read_adapter, tensor_names
 from trivium.engines.hf.lora.layers import AdaptedLayers, LoadedAdapter, ModuleChange
 from trivium.engines.hf.lora.limits import AdapterLimits
-from trivium.types import reasons
-from trivium.types.adapters import FUNCTIONS, NAME, SOURCE, UNREGISTER
-from trivium.types.error_info import ErrorInfo
-from trivium.types.errors import Code, ServeError, named, said_by
-from trivium.types.payload import Raw
+from trivium.engines.hf.lora.registry import AdapterRegistry
+from trivium.types.errors import Code, named, said_by
 from trivium.types.spec import ModelSpec
 
 log = logging.getLogger(__name__)
 
-UNKNOWN_STATUS = 424
-"""HTTP's status for a request that names an adapter that there is not."""
 
-
-class Adapters:
+class Adapters(AdapterRegistry[LoadedAdapter]):
     """Those of one model, in its data type. Used by the thread that steps."""
 
     def __init__(
@@ -40,81 +33,33 @@ class Adapters:
         dtype: torch.dtype,
         device: torch.device,
     ) -> None:
-        self._spec = spec
+        super().__init__(spec)
         self.layers = layers
         self._limits = limits
         self._dtype = dtype
         self._device = device
-        self._loaded: dict[str, LoadedAdapter] = {}
-        self._retired: list[LoadedAdapter] = []
         self._numbers = count(1)
 
     @property
     def bytes(self) -> int:
         """Return how many bytes the weights take, of those that some request still has, too."""
-        return sum(one.bytes for one in (*self._loaded.values(), *self._retired))
+        return sum(one.bytes for one in self._all())
 
-    @property
-    def held(self) -> int:
-        """Return how many there are, of those that some request still has, too."""
-        return len(self._loaded) + len(self._retired)
+    def _registered(self, made: LoadedAdapter) -> None:
+        self.layers.install(made)
+        log.info(
+            "model '%s': adapter %r of rank %d, %.2f MB",
+            self._spec.name,
+            made.files.name,
+            made.files.rank,
+            made.bytes / 1e6,
+        )
 
-    @property
-    def has_retired(self) -> bool:
-        """Return whether one was replaced or removed that some request may still have."""
-        return bool(self._retired)
+    def _retire(self, one: LoadedAdapter) -> None:
+        one.is_retired = True
 
-    def find(self, name: str) -> LoadedAdapter:
-        """Return the adapter of a request that names it. MODEL_FAILED where there is none."""
-        found = self._loaded.get(name)
-        if found is None:
-            raise ServeError(
-                Code.MODEL_FAILED,
-                f"The adapter {name[:200]} has not been registered",
-                status=UNKNOWN_STATUS,
-                info=ErrorInfo.of(reasons.UNKNOWN_CALL, model=self._spec.name, topic=name[:200]),
-            )
-        return found
-
-    def call(self, function: str, payload: Raw) -> LoadedAdapter | None:
-        """Register, update or unregister an adapter, as the call of that name does. Returns the one that new requests
-        do not get any more. MODEL_FAILED, with the file and the key, for one that cannot be served; OUT_OF_MEMORY.
-        """
-        if function not in FUNCTIONS:
-            raise ServeError(
-                Code.INVALID,
-                f"Model '{self._spec.name}' has no function {function[:200]!r}; there are: {', '.join(FUNCTIONS)}.",
-                info=ErrorInfo.of(reasons.NO_FUNCTION, model=self._spec.name, function=function[:200]),
-            )
-        name = payload.properties.get(NAME, "")
-        before = self._loaded.get(name)
-        if function == UNREGISTER:
-            self._loaded.pop(name, None)
-        else:
-            try:
-                made = self._load(name, payload.properties.get(SOURCE, ""), before)
-            except ServeError as error:
-                code = error.code if error.code is Code.OUT_OF_MEMORY else Code.MODEL_FAILED
-                raise ServeError(code, error.message) from error
-            self.layers.install(made)
-            self._loaded[name] = made
-            log.info(
-                "model '%s': adapter %r of rank %d, %.2f MB",
-                self._spec.name,
-                name,
-                made.files.rank,
-                made.bytes / 1e6,
-            )
-        if before is not None:
-            before.is_retired = True
-            self._retired.append(before)
-        return before
-
-    def sweep(self, used: Collection[LoadedAdapter | None]) -> None:
-        """Let those go that were replaced or removed, and that no request has."""
-        for one in [one for one in self._retired if one not in used]:
-            self._retired.remove(one)
-            self.layers.uninstall(one)
+    def _let_go(self, one: LoadedAdapter) -> None:
+        self.layers.uninstall(one)
 
     def _load(self, name: str, source: str, before: LoadedAdapter | None) -> LoadedAdapter:
         files = read_adapter(self._spec, name, source, self._limits.rank)

@@ -46,8 +46,12 @@ class GroupTranslation:
         """Return the groups."""
         devices = self._settings.devices(self._gpus)
         gpus = [number for kind, number in (one.value for one in devices) if kind is Device.GPU]
-        if not self._choice.engine.value.runs_handlers:
-            return tuple(self._plain(devices))
+        engine = self._choice.engine.value
+        if not engine.runs_handlers:
+            size = self._size(gpus, False) if engine.passes_options and gpus else 1
+            return tuple(
+                self._plain(devices) if size == 1 else self._spanning(gpus, size, False, devices[0].origin)
+            )
         is_gang = self._is_gang()
         size = self._size(gpus, is_gang)
         if size > MOST_RANKS:

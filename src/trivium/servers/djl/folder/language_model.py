@@ -14,17 +14,32 @@ from trivium.formats.checkpoint.names import CONFIG, GGUF, is_folder
 from trivium.servers.djl.folder.engine_choice import Choice
 from trivium.servers.djl.folder.engine_words import WORDS, word_of
 from trivium.servers.djl.folder.folder import DjlModelFolder
-from trivium.servers.djl.folder.lmi_mode import BATCH, ENTRY, is_asynchronous, judge_runtime
+from trivium.servers.djl.folder.lmi_mode import (
+    BATCH,
+    ENTRY,
+    is_asynchronous,
+    judge_runtime,
+    names_vllm,
+    text_engine,
+)
 from trivium.servers.djl.folder.static_batching import judge_static, static_parameters, task_asked
+from trivium.servers.djl.folder.vllm_parameters import vllm_parameters
 from trivium.servers.djl.words.detection import detect, find_file
-from trivium.servers.djl.words.engines import LANGUAGE_MODEL, NAMES, OPENVINO_MODEL, PYTHON, TASK_MODEL
+from trivium.servers.djl.words.engines import (
+    LANGUAGE_MODEL,
+    NAMES,
+    OPENVINO_MODEL,
+    PYTHON,
+    TASK_MODEL,
+    VLLM_MODEL,
+)
 from trivium.servers.djl.words.language_model_keys import SERVED_NAME
 from trivium.servers.djl.words.lmi_runtimes import HANDLERS
 from trivium.servers.djl.words.settings import DjlSettings, Placed
 from trivium.types.errors import ServeError
 from trivium.types.model_tasks import ModelTask
 from trivium.types.spec import Defaults, Origin
-from trivium.types.text_engines import WeightForm
+from trivium.types.text_engines import VLLM, WeightForm
 
 _MODEL_ID = "option.model_id"
 _REVISION = "option.revision"
@@ -66,7 +81,6 @@ def choose(settings: DjlSettings, folder: DjlModelFolder, defaults: Defaults) ->
     none. Raises OSError.
     """
     mode = is_asynchronous(settings)
-    _judge_devices(settings, defaults.gpus)
     root = _root(settings, folder, defaults)
     if root is None:
         return None
@@ -75,23 +89,36 @@ def choose(settings: DjlSettings, folder: DjlModelFolder, defaults: Defaults) ->
     tasks = TaskChoice("Set option.task", asked.value)
     gguf = _gguf(folder, root.value)
     made = read_checkpoint(root.value, trusts.value, f"write {_TRUST}=true", gguf, tasks)
-    settings.findings += made.findings
     is_static = made.task is not ModelTask.GENERATION or (
         bool(made.entry) and _is_static(settings, made, mode)
     )
-    is_exported = form_of(made.entry) is WeightForm.OPENVINO
+    form = form_of(made.entry)
+    is_exported = form is WeightForm.OPENVINO
     if is_static and is_exported:
         _refuse_static(settings)
+    chosen = text_engine(settings, form, defaults)
+    is_vllm = not is_static and chosen.name == VLLM
+    settings.findings += (made.opened_by(VLLM) if is_vllm else made).findings
     if is_static:
         judge_static(settings, made)
     else:
-        judge_runtime(settings, mode)
+        judge_runtime(settings, mode, chosen)
+    if not is_vllm:
+        _judge_devices(settings, defaults.gpus)
     entry = Placed(made.entry, Origin(str(root.value / made.entry), ""))
     rule = Placed("", Origin("a language model has no handler", ""))
     plain = Placed(False, rule.origin)
-    generating = OPENVINO_MODEL if is_exported else LANGUAGE_MODEL
-    engine = Placed(TASK_MODEL if is_static else generating, _why(settings))
-    parameters = static_parameters(settings, made, asked) if is_static else _parameters(settings, mode)
+    if is_static:
+        return Choice(
+            *(Placed(TASK_MODEL, _why(settings)), entry, rule, plain, root),
+            *(static_parameters(settings, made, asked), made),
+        )
+    parameters = _parameters(settings, mode, is_vllm)
+    if is_vllm:
+        parameters = {**parameters, **vllm_parameters(settings, defaults.gpus)}
+    why = _why(settings) if not is_vllm or names_vllm(settings) else Origin(chosen.why, "")
+    generating = VLLM_MODEL if is_vllm else OPENVINO_MODEL if is_exported else LANGUAGE_MODEL
+    engine = Placed(generating, why)
     return Choice(engine, entry, rule, plain, root, parameters, made)
 
 
@@ -192,7 +219,8 @@ def _gguf(folder: DjlModelFolder, root: Path) -> str:
     return find_file(folder.files, folder.prefixes, (GGUF,))
 
 
-def _parameters(settings: DjlSettings, mode: Placed[bool]) -> Mapping[str, Placed[str]]:
+def _parameters(settings: DjlSettings, mode: Placed[bool], is_vllm: bool) -> Mapping[str, Placed[str]]:
+    """Return what the options say to the engine, but for those that only vLLM reads."""
     found: dict[str, Placed[str]] = {}
     if mode.value:
         found["async_mode"] = Placed("true", mode.origin)
@@ -212,6 +240,8 @@ def _parameters(settings: DjlSettings, mode: Placed[bool]) -> Mapping[str, Place
         if (named := settings.text([key])).value:
             found[name] = named
     for key, words in WORDS.items():
+        if is_vllm and words.parameter == "quantize":
+            continue
         word = word_of(settings, key)
         if word is not None and (word.value != "none" or words.parameter not in found):
             found[words.parameter] = word

@@ -5,10 +5,11 @@ Source: spec sheets `djl`, sections 11.1 and 11.2, and `llm`, "LMI today": since
 `option.rolling_batch` is the asynchronous one, in which requests join and leave as in a rolling batch, too.
 """
 
-from trivium.servers.djl.words.engines import LANGUAGE_MODEL
 from trivium.servers.djl.words.lmi_runtimes import HANDLERS, ROLLING_BATCHES
+from trivium.servers.djl.words.lmi_runtimes import VLLM as VLLM_RUNTIME
 from trivium.servers.djl.words.settings import DjlSettings, Placed
-from trivium.types.spec import Origin
+from trivium.types.spec import Defaults, Origin
+from trivium.types.text_engines import VLLM, TextEngine, WeightForm, choose_text_engine
 
 BATCH, ENTRY, ASYNC = "option.rolling_batch", "option.entryPoint", "option.async_mode"
 _AUTO = "Write option.rolling_batch=auto in its place."
@@ -30,7 +31,26 @@ def is_asynchronous(settings: DjlSettings) -> Placed[bool]:
     return Placed(True, Origin(f"DJL's default without {BATCH} since LMI 17", ""))
 
 
-def judge_runtime(settings: DjlSettings, mode: Placed[bool]) -> None:
+def text_engine(settings: DjlSettings, form: WeightForm, defaults: Defaults) -> TextEngine:
+    """Return which engine serves weights of this form: vLLM where a line names it and it is installed; else the one
+    that the server's operator named, or that suits the machine.
+    """
+    asked = VLLM if names_vllm(settings) and defaults.has_vllm else defaults.text_engine
+    return choose_text_engine(asked, form, defaults.gpus, defaults.has_vllm)
+
+
+def names_vllm(settings: DjlSettings) -> bool:
+    """Does a line of the folder name vLLM, or the mode in which DJL runs nothing else?"""
+    handler = HANDLERS.get(settings.text([ENTRY]).value)
+    batch = settings.text([BATCH]).value.lower()
+    if handler is not None and not handler.chooses:
+        return handler.runtime is VLLM_RUNTIME
+    if batch not in ("", "disable"):
+        return ROLLING_BATCHES.get(batch) is VLLM_RUNTIME
+    return settings.switch(ASYNC).value
+
+
+def judge_runtime(settings: DjlSettings, mode: Placed[bool], chosen: TextEngine) -> None:
     """Say once which runtime of DJL's the model was written for, and refuse what would not be the same here."""
     batch, entry = settings.text([BATCH]), settings.text([ENTRY])
     handler, word = HANDLERS.get(entry.value), batch.value.lower()
@@ -43,7 +63,10 @@ def judge_runtime(settings: DjlSettings, mode: Placed[bool]) -> None:
     runtime, key, text = ROLLING_BATCHES.get(word), BATCH, batch.value
     if handler is not None and not handler.chooses:
         runtime, key, text = handler.runtime, ENTRY, entry.value
-    served = f"the engine {LANGUAGE_MODEL.engine} serves the model, on the CPU or one GPU"
+    where = "" if chosen.name == VLLM else ", on the CPU or one GPU"
+    served = f"the engine {chosen.name} serves the model{where}"
+    if chosen.name == VLLM and runtime is VLLM_RUNTIME:
+        return  # it is what was asked for
     if runtime is not None and runtime.removed:
         found = f"{key}={text}: {runtime.name} was removed upstream in {runtime.removed}; {served}"
         settings.notice(key, found, _AUTO)

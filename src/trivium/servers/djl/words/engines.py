@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from trivium.servers.djl.words import keys
 from trivium.servers.djl.words.language_model_keys import LANGUAGE_MODEL as LANGUAGE_MODEL_KEYS
 from trivium.servers.djl.words.task_model_keys import TASK_MODEL as TASK_MODEL_KEYS
+from trivium.servers.djl.words.vllm_options import VLLM_MODEL as VLLM_MODEL_KEYS
 from trivium.settings.setting import Setting, Support
 from trivium.types.extra_files import EXTRA_FILES
 from trivium.types.text_engines import OPENVINO
@@ -41,7 +42,8 @@ class DjlEngine:
     the folder or `model` with one of `suffixes`, or a file of `files`, is a model of the engine; one that ends in a key
     of `beside` only where the file that ends in its value is there as well. A file with a key of
     `built_in` needs that handler of DJL's own, of which ours has `SKLEARN_HANDLER`. An engine that `generates` serves
-    language models, without a handler; one that `answers_bodies` serves models of texts so, by whole calls. `unknown`
+    language models, without a handler, and one that `passes_options` gets those that nobody knows; one that
+    `answers_bodies` serves models of texts so, by whole calls. `unknown`
     says what a key without a row is, where nobody takes it.
     """
 
@@ -56,6 +58,7 @@ class DjlEngine:
     options: tuple[EngineOption, ...] = ()
     runs_handlers: bool = False
     generates: bool = False
+    passes_options: bool = False
     answers_bodies: bool = False
     way_out: str = _EXPORT
     unknown: str = "an argument for a translator, and there is none"
@@ -111,6 +114,9 @@ LANGUAGE_MODEL = DjlEngine(
     unknown="no option of language models in this version",
 )
 """Serves the folders that DJL serves by its own handlers for language models; no folder names it by `engine`."""
+
+VLLM_MODEL = DjlEngine("vllm", engine="vllm", keys=VLLM_MODEL_KEYS, generates=True, passes_options=True)
+"""The same, where vLLM serves them: an option without a row is an argument of its own."""
 
 OPENVINO_MODEL = replace(LANGUAGE_MODEL, engine=OPENVINO)
 """Serves those of them whose weights are OpenVINO's: the folder decides, since no option of DJL names it."""
@@ -245,7 +251,7 @@ UNDECIDED = DjlEngine("", keys=keys.EVERY, runs_handlers=True)
 def _of_another(engine: DjlEngine, key: str) -> str:
     """Say whose key it is, if it is one of other engines; empty else."""
     owners = [each.name for each in ENGINES if key in each.keys and each is not engine]
-    if key in LANGUAGE_MODEL.keys and engine is not LANGUAGE_MODEL:
+    if key in LANGUAGE_MODEL.keys and engine not in (LANGUAGE_MODEL, VLLM_MODEL):
         owners.append("language models")
     runs = "is a language model" if engine.generates or engine.answers_bodies else f"runs on {engine.name}"
     return f"an option of {' and '.join(owners)}; this model {runs}" if owners else ""
@@ -257,7 +263,8 @@ def row_of(engine: DjlEngine, key: str, translates: bool = False) -> Setting:
     """
     row = engine.keys.get(key)
     if row is None:
-        is_taken = engine.runs_handlers or (translates and not key.startswith("option."))
+        is_option = key.startswith("option.")
+        is_taken = engine.runs_handlers or (engine.passes_options if is_option else translates)
         row = Setting(key, support=Support.PASSED_ON)
         if not is_taken:
             row = Setting(key, support=Support.REPORTED, how=_of_another(engine, key) or engine.unknown)

@@ -76,7 +76,9 @@ def _key(properties: Properties, engine: DjlEngine, row: Setting, key: str, near
         found = f"{shown} is not served with the engine {engine.name}"
         return Finding(Severity.ERROR, *place, key, found, "", row.how)
     if near:
-        taker = "handler" if engine.runs_handlers else "translator"
-        found = f"{key} is no key of DJL's, and is passed on to the {taker}"
+        taker = (
+            "the handler" if engine.runs_handlers else "vLLM" if engine.passes_options else "the translator"
+        )
+        found = f"{key} is no key of DJL's, and is passed on to {taker}"
         return Finding(Severity.NOTICE, *place, key, found, "", hint, mends=mends)
     return None

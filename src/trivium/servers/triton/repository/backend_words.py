@@ -55,6 +55,16 @@ WORDS: Mapping[str, BackendWords] = {
             "MAX_SESSION_SHARE_COUNT": Needless(_OWN_SESSION, frozenset({"1"})),
         },
     ),
+    "vllm": BackendWords(
+        {},
+        (),
+        {
+            "REPORT_CUSTOM_METRICS": Needless("what is generated is always counted", _ON),
+            "ENABLE_VLLM_HEALTH_CHECK": Needless(
+                "a model whose engine dies is loaded again", _ON | {"false"}
+            ),
+        },
+    ),
 }
 """Backend -> its words; the parameters of all others are the engine's own, or read by a module of their own."""
 

@@ -7,30 +7,36 @@ Those of its parameters that choose kernels mean nothing here; the engine report
 
 from collections.abc import Iterator, Mapping
 
+from trivium.codecs.near_names import near
 from trivium.servers.triton.repository.environments import key_of
 from trivium.servers.triton.words.backends import FOREST, KINDS_OF_FOREST, Backend
 from trivium.servers.triton.words.config_text import ConfigText
-from trivium.types.findings import Finding
+from trivium.servers.triton.words.datatypes import datatype_of
+from trivium.types.datatype import DataType
+from trivium.types.findings import Change, Finding
 from trivium.types.spec import Origin
 
 _KIND, _SCORES, _THRESHOLD = "model_type", "predict_proba", "threshold"
 _CLASSIFIES = ("is_classifier", "output_class")
 _SWITCHES: Mapping[str, bool] = {"true": True, "1": True, "false": False, "0": False}
-_OWN = (_KIND, _SCORES, *_CLASSIFIES, "xgboost_allow_unknown_field")
+_LENIENT = "xgboost_allow_unknown_field"
+_OWN = (_KIND, _SCORES, *_CLASSIFIES, _LENIENT)
 SHAPLEY = "treeshap_output"
-_KERNELS = (
-    *(
-        "storage_type",
-        "algo",
-        "layout",
-        "chunk_size",
-        "blocks_per_sm",
-        "transfer_threshold",
-        "threads_per_tree",
-    ),
-    "use_experimental_optimizations",
-)
-"""Choose how the original computes, and no answer."""
+_ANY_NUMBER = frozenset[str]()
+_KERNELS: Mapping[str, frozenset[str]] = {
+    "storage_type": frozenset({"AUTO", "DENSE", "SPARSE", "SPARSE8"}),
+    "algo": frozenset({"ALGO_AUTO", "NAIVE", "TREE_REORG", "BATCH_TREE_REORG"}),
+    "layout": frozenset({"depth_first", "breadth_first", "layered"}),
+    "chunk_size": _ANY_NUMBER,
+    "blocks_per_sm": _ANY_NUMBER,
+    "transfer_threshold": _ANY_NUMBER,
+    "threads_per_tree": _ANY_NUMBER,
+    "use_experimental_optimizations": frozenset(_SWITCHES),
+}
+"""What chooses how the original computes, and no answer -> its words."""
+
+_NAMES = (*_OWN, *_KERNELS, _THRESHOLD)
+_NUMBERS = (DataType.FP32, DataType.FP64)
 _CHECKPOINT = "treelite_checkpoint"
 _TREELITE = (
     "Save the model in its own library's form (XGBoost's JSON, LightGBM's text), or convert it to ONNX, by skl2onnx "
@@ -48,7 +54,7 @@ def check(text: ConfigText, backend: Backend) -> Iterator[Finding]:
         yield text.fault(key_of(text, _KIND), found, _kinds(), _TREELITE)
     elif kind and kind not in KINDS_OF_FOREST:
         yield text.fault(key_of(text, _KIND), f"{_KIND} {kind}", _kinds(), "Write one of them.")
-    for name in (_SCORES, *_CLASSIFIES):
+    for name in (_SCORES, *_CLASSIFIES, _LENIENT):
         if (word := _value(text, name)) and word.lower() not in _SWITCHES:
             yield text.fault(key_of(text, name), f"{name} {word}", "true or false", "Write one of them.")
     if _is_on(text, _SCORES) and not _classifies(text):
@@ -64,14 +70,44 @@ def check(text: ConfigText, backend: Backend) -> Iterator[Finding]:
             found, expected = f"{_THRESHOLD} {word}", "a probability, from 0 to 1"
             yield text.fault(key_of(text, _THRESHOLD), found, expected, "Correct it, or remove it.")
     yield from _check_tensors(text)
-    for name in _KERNELS:
-        if name in text.config.parameters:
+    yield from _check_kernels(text)
+    yield from _check_names(text)
+
+
+def _check_kernels(text: ConfigText) -> Iterator[Finding]:
+    """Find words that the original would refuse, and report that the others change no answer."""
+    for name in (one for one in _KERNELS if one in text.config.parameters):
+        word, words = _value(text, name), _KERNELS[name]
+        fits = word.lower() in {one.lower() for one in words} if words else word.lstrip("-").isdecimal()
+        if word and not fits:
+            expected = f"one of {', '.join(sorted(words))}" if words else "a number"
+            hint = f"Correct it, or remove it: {name} changes no answer here."
+            yield text.fault(key_of(text, name), f"{name} {word[:80]}", expected, hint)
+        else:
             yield text.notice(
                 key_of(text, name), f"{name} chooses kernels of the original; answers are the same"
             )
 
 
+def _check_names(text: ConfigText) -> Iterator[Finding]:
+    """Find parameters that are no names of the backend's, or of our engines', and near to one."""
+    for name in text.config.parameters:
+        if name not in _NAMES and (meant := near(name, _NAMES)):
+            yield text.fault(
+                key_of(text, name),
+                f"{name[:80]}, which is no parameter of the backend {FOREST}",
+                f"one of {', '.join(_NAMES)}",
+                f"Did you mean {meant}?",
+                Change(name=meant),
+            )
+
+
 def _check_tensors(text: ConfigText) -> Iterator[Finding]:
+    for number, block in enumerate(text.config.input):
+        if block.data_type and (kind := datatype_of(block.data_type)) not in _NUMBERS:
+            found = f"an input of TYPE_{kind.name} of a model of trees"
+            hint = "Write TYPE_FP32: numbers of a table are sent as they are."
+            yield text.fault(f"input[{number}].data_type", found, "TYPE_FP32 or TYPE_FP64", hint)
     outputs = [block for block in text.config.output if block.name != SHAPLEY]
     for section, count in (("input", len(text.config.input)), ("output", len(outputs))):
         if count > 1:

@@ -30,7 +30,8 @@ def check(
 ) -> Iterator[Finding]:
     """Check for what the Python backend cannot serve, and for what only it can."""
     if backend.name != BACKEND:
-        if text.config.model_transaction_policy.decoupled and backend is not ENSEMBLE:
+        may = backend.decouples or backend is ENSEMBLE
+        if text.config.model_transaction_policy.decoupled and not may:
             found = f"decoupled with the backend {backend.name}"
             hint = "Remove it: a request to this backend has one response."
             key = "model_transaction_policy.decoupled"

@@ -21,6 +21,7 @@ from trivium.servers.triton.repository import (
     python_backend,
     sequences,
     translation,
+    vllm_backend,
 )
 from trivium.servers.triton.repository.completion import complete
 from trivium.servers.triton.repository.folder import (
@@ -82,6 +83,8 @@ class TritonFormat:
 
     def finish(self, spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
         """Complete the spec by the rules of the original's ONNX Runtime backend; ConfigError names both sides."""
+        if vllm_backend.is_of_backend(spec):
+            return vllm_backend.finished(spec, facts)
         return complete(spec, facts)
 
     def override(self, load: Load, source: Path, into: Path) -> Path:
@@ -119,6 +122,7 @@ def _read_model(folder: TritonModelFolder, defaults: Defaults) -> list[ModelSpec
             findings += contents.check_files(text, folder, backend)
             findings += contents.check_completeness(text, backend, defaults.completes)
             findings += python_backend.check(text, folder, backend, defaults)
+            findings += vllm_backend.check(text, folder, backend, defaults)
             if python_backend.completes_itself(text, folder, backend, defaults):
                 later = list(unspecified(text))  # the model may say it yet
                 findings = [finding for finding in findings if finding not in later]
@@ -174,7 +178,7 @@ def _specs(
     )
     places = {"version": "the folder's name"}
     handler, handler_origins = python_backend.handler(text, folder, first, defaults)
-    return [
+    versions = [
         replace(
             first,
             version=version,
@@ -191,6 +195,7 @@ def _specs(
         for version in folder.versions
         if not entry or (folder.path / version / entry).exists()
     ]
+    return [vllm_backend.specified(each, text, backend, defaults) for each in versions]
 
 
 def _no_model(folder: TritonModelFolder) -> Finding:

@@ -25,7 +25,8 @@ class Backend:
     and outputs may be left to the model file; `needs_tensors` whether there must be some at all;
     `tells_shapes` whether its engine takes inputs that tell of requests' shapes; `leaves_open` whether its files may
     tell a tensor's name alone, so that datatype and shape are those of each request; `keeps_dims` whether a model
-    is not completed to batch where its configured dims have the first dimension of the file.
+    is not completed to batch where its configured dims have the first dimension of the file; `decouples`: a request may
+    have several responses.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Backend:
     tells_shapes: bool = False
     leaves_open: bool = False
     keeps_dims: bool = False
+    decouples: bool = False
 
     @property
     def engine_name(self) -> str:
@@ -47,7 +49,7 @@ class Backend:
 ENSEMBLE = Backend("", "ensemble", engine="ensemble")
 """No backend: a graph of other models."""
 
-FOREST = "fil"
+FOREST, GENERATES = "fil", "vllm"
 KINDS_OF_FOREST: Mapping[str, Backend] = {
     "xgboost": Backend(FOREST, "", "xgboost.model", engine="xgboost"),
     "xgboost_json": Backend(FOREST, "", "xgboost.json", engine="xgboost"),
@@ -70,18 +72,21 @@ BACKENDS = (
     Backend("openvino", "", "model.xml", completes=True, keeps_dims=True),
     Backend("pytorch", "pytorch_libtorch", "model.pt", engine="torch", tells_shapes=True, leaves_open=True),
     Backend("pytorch", "torch_aoti", "model.pt2", engine="torch", tells_shapes=True),
-    Backend("python", "", "model.py", engine="python-triton", needs_tensors=False),
+    Backend("python", "", "model.py", engine="python-triton", needs_tensors=False, decouples=True),
+    Backend(GENERATES, "", "model.json", needs_tensors=False, decouples=True),
     Backend("tensorflow", "tensorflow_savedmodel", "model.savedmodel", cpu_instances=2, completes=True),
     Backend("tensorflow", "tensorflow_graphdef", "model.graphdef", cpu_instances=2, completes=True),
     *KINDS_OF_FOREST.values(),
 )
+_ALIKE = 0.85
+"""How like a known backend's name one must be to be taken for a slip: others may be of engines that were added."""
+
 _OF_OTHER_LAYOUTS = ("python-", "workflow")
 """How names of backends begin that we print for models whose files no config.pbtxt describes."""
 _TO_ONNX = 'Convert the model to ONNX{}, and write backend: "onnxruntime".'
 WAYS_OUT: Mapping[str, str] = {
     "tensorrt": _TO_ONNX.format(": a plan runs on the GPU alone that it was made for"),
     "dali": 'Write its steps as a model with backend: "python".',
-    "vllm": WEIGHTS,
     "tensorrtllm": WEIGHTS,
     **{
         name: row.way_out
@@ -94,9 +99,9 @@ WAYS_OUT: Mapping[str, str] = {
 
 _ALIASES = {"libtorch": "pytorch_libtorch"}
 _NAMES = sorted({backend.name for backend in BACKENDS})
-_RECOGNISED = tuple(backend for backend in BACKENDS if backend.name != FOREST)
+_RECOGNISED = tuple(backend for backend in BACKENDS if backend.name not in (FOREST, GENERATES))
 MODEL_FILES = frozenset(backend.filename for backend in _RECOGNISED)
-"""File names by which a version folder is recognised; those of `fil` are too common to be one."""
+"""File names by which a version folder is recognised; those of `fil` and `vllm` are too common to be one."""
 
 
 def choose_backend(text: ConfigText, model: str, files: Collection[str]) -> Backend | Finding:
@@ -117,7 +122,10 @@ def choose_backend(text: ConfigText, model: str, files: Collection[str]) -> Back
         return KINDS_OF_FOREST.get(kind, KINDS_OF_FOREST["xgboost"])
     if config.backend:
         rows = [backend for backend in BACKENDS if backend.name == config.backend]
-        return _best(rows, config.default_model_filename, files) if rows else Backend(config.backend)
+        if rows:
+            return _best(rows, config.default_model_filename, files)
+        meant = near(config.backend.lower(), (*_NAMES, *WAYS_OUT), _ALIKE)
+        return _misspelt(text, meant) if meant else Backend(config.backend)
     for clue in ({config.default_model_filename}, files):
         for backend in _RECOGNISED:
             if backend.filename in clue:
@@ -144,6 +152,12 @@ def without_engine(text: ConfigText, backend: Backend, model: str, version: str)
     fault = text.fault(key, found, f"one of {served}, or an ensemble", WAYS_OUT[backend.name])
     facts = {"model": model, "version": version, "engine": backend.name}
     return replace(fault, info=ErrorInfo.of(reasons.NO_ENGINE, **facts))
+
+
+def _misspelt(text: ConfigText, meant: str) -> Finding:
+    found = f"the backend {text.config.backend[:80]}"
+    change = Change(value=f'"{meant}"')
+    return text.fault("backend", found, f"one of {', '.join(_NAMES)}", f"Did you mean {meant}?", change)
 
 
 def _ensemble(text: ConfigText) -> Backend | Finding:

@@ -123,7 +123,7 @@ def _groups(text: ConfigText, gpus: int) -> Iterator[Finding]:
             hint = "Write the number of executions that this machine can run at once."
             expected = f"a count from 1 to {MOST_INSTANCES}"
             yield text.fault(f"{key}.count", f"the count {group.count}", expected, hint)
-        if group.kind == KIND_MODEL:
+        if group.kind == KIND_MODEL and text.config.backend != "vllm":
             yield text.notice(
                 f"{key}.kind", "KIND_MODEL is not supported in this version: placed as KIND_CPU"
             )

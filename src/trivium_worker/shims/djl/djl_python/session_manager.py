@@ -8,7 +8,6 @@ import contextlib
 import errno
 import logging
 import os
-import pickle
 import re
 import shutil
 import stat
@@ -17,6 +16,8 @@ import time
 import uuid
 from collections.abc import Mapping
 from typing import Any
+
+from trivium_worker import pickles
 
 _SHARED_MEMORY = "/dev/shm"
 _FOLDER = "djl_sessions"
@@ -49,7 +50,7 @@ class Session:
         descriptor, scratch = tempfile.mkstemp(prefix=".put_", dir=self.files_path)
         try:
             with open(descriptor, "wb") as file:
-                pickle.dump(value, file)
+                pickles.written(value, file)
             os.replace(scratch, path)
         except BaseException:
             with contextlib.suppress(FileNotFoundError):  # the session was removed meanwhile
@@ -60,7 +61,7 @@ class Session:
         """Return the value of a key, or `d` where there is none."""
         try:
             with open(self._path(key), "rb") as file:
-                return pickle.load(file)  # noqa: S301 - of a folder that nobody else can write into
+                return pickles.read(file)  # of a folder that nobody else can write into
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             return d
 

@@ -19,7 +19,7 @@ dynamic_batching {}
 
 
 def read(
-    root: Path, *parameters: tuple[str, str], file: str = "xgboost.json", more: str = ""
+    root: Path, *parameters: tuple[str, str], file: str = "xgboost.json", more: str = "", config: str = CONFIG
 ) -> tuple[ModelSpec | None, tuple[Finding, ...]]:
     folder = root / "m"
     (folder / "1").mkdir(parents=True)
@@ -27,7 +27,7 @@ def read(
     text = "".join(
         f'parameters {{ key: "{name}" value {{ string_value: "{value}" }} }}\n' for name, value in parameters
     )
-    (folder / "config.pbtxt").write_text(CONFIG + text + more)
+    (folder / "config.pbtxt").write_text(config + text + more)
     found = FORMAT.read(folder, Defaults())
     return (found.specs[0], ()) if found.specs else (None, found.unreadable[0].findings)
 
@@ -82,27 +82,65 @@ def test_the_parameters_say_what_is_asked_of_the_trees(
     assert spec.origin["parameters[answer]"].line == line
 
 
+KIND = ("model_type", "xgboost_json")
+
+
 @pytest.mark.parametrize(
-    ("parameter", "words"),
+    ("parameter", "words", "hint"),
     [
-        (("model_type", "treelite_checkpoint"), "checkpoints of Treelite are not read"),
-        (("model_type", "xgboost_binary"), "one of xgboost, xgboost_json"),
-        (("is_classifier", "yes"), "true or false"),
-        (("output_class", "2"), "true or false"),
-        (("predict_proba", "maybe"), "true or false"),
-        (("predict_proba", "true"), "of a model that is no classifier"),
-        (("threshold", "high"), "a probability, from 0 to 1"),
-        (("threshold", "1.5"), "a probability, from 0 to 1"),
-        (("threshold", "nan"), "a probability, from 0 to 1"),
+        (("model_type", "treelite_checkpoint"), "checkpoints of Treelite are not read", "Save the model"),
+        (("model_type", "xgboost_binary"), "one of xgboost, xgboost_json", "Write one"),
+        (("model_type", "xgboost-json"), "one of xgboost, xgboost_json", "Write one"),
+        (("model_type", "XGBoost_JSON"), "one of xgboost, xgboost_json", "Write one"),
+        (("model_type", "sklearn"), "one of xgboost, xgboost_json", "Write one"),
+        (("is_classifier", "yes"), "true or false", "Write one"),
+        (("output_class", "2"), "true or false", "Write one"),
+        (("predict_proba", "maybe"), "true or false", "Write one"),
+        (("predict_proba", "true"), "of a model that is no classifier", "is_classifier"),
+        (("threshold", "high"), "a probability, from 0 to 1", "Correct it"),
+        (("threshold", "1.5"), "a probability, from 0 to 1", "Correct it"),
+        (("threshold", "nan"), "a probability, from 0 to 1", "Correct it"),
+        (("threshold", "0,5"), "a probability, from 0 to 1", "Correct it"),
+        (("storage_type", "QUICK"), "AUTO, DENSE, SPARSE", "changes no answer"),
+        (("algo", "FASTEST"), "ALGO_AUTO, BATCH_TREE_REORG", "changes no answer"),
+        (("chunk_size", "many"), "a number", "changes no answer"),
+        (("blocks_per_sm", "0.5"), "a number", "changes no answer"),
+        (("use_experimental_optimizations", "perhaps"), "true", "changes no answer"),
+        (("xgboost_allow_unknown_field", "perhaps"), "true or false", "Write one"),
+        (("predic_proba", "true"), "no parameter of the backend fil", "Did you mean predict_proba?"),
+        (("ouput_class", "true"), "no parameter of the backend fil", "Did you mean output_class?"),
+        (("treshold", "0.3"), "no parameter of the backend fil", "Did you mean threshold?"),
+        (("modeltype", "xgboost"), "no parameter of the backend fil", "Did you mean model_type?"),
     ],
 )
 def test_a_wrong_parameter_is_named_with_its_line_and_mend(
-    tmp_path: Path, parameter: tuple[str, str], words: str
+    tmp_path: Path, parameter: tuple[str, str], words: str, hint: str
 ) -> None:
     spec, said = read(tmp_path, parameter)
     assert spec is None
     (finding,) = [one for one in said if words in str(one)]
     assert finding.line == 8
+    assert hint in finding.hint
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "line", "words"),
+    [
+        ("TYPE_FP32 dims: [ 4 ]", "TYPE_STRING dims: [ 4 ]", 4, "an input of TYPE_BYTES"),
+        ("TYPE_FP32 dims: [ 4 ]", "TYPE_FP16 dims: [ 4 ]", 4, "an input of TYPE_FP16"),
+        ('backend: "fil"', 'backend: "FIL"', 2, "Did you mean fil?"),
+        ('backend: "fil"', 'backend: "fill"', 2, "Did you mean fil?"),
+        ('backend: "fil"', 'platform: "fil"', 2, "backend"),
+        ("KIND_AUTO", "KIND_GPU", 6, "without GPUs"),
+    ],
+)
+def test_a_wrong_configuration_is_named_with_its_line_and_mend(
+    tmp_path: Path, before: str, after: str, line: int, words: str
+) -> None:
+    spec, said = read(tmp_path, KIND, config=CONFIG.replace(before, after, 1))
+    assert spec is None
+    (finding,) = [one for one in said if words in str(one)]
+    assert finding.line == line
     assert finding.hint
 
 

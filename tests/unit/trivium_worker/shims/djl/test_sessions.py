@@ -143,7 +143,7 @@ def test_a_session_without_room_is_none(make, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(session_manager.pickle, "dump", full)
+    monkeypatch.setattr(session_manager.pickles, "written", full)
     with pytest.raises(OSError, match="No space"):
         manager.create_session()
     assert os.listdir(manager.sessions_path) == []

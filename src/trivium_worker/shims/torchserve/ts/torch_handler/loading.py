@@ -9,6 +9,7 @@ import logging
 import os
 from typing import Any
 
+from trivium_worker import pickles
 from ts.unsupported import refusal
 from ts.utils.util import list_classes_from_module
 
@@ -33,8 +34,6 @@ def load_eager(
     """An object of the only class in the model file, with its weights, if there are any. ValueError for another
     number of classes.
     """
-    import torch
-
     path = os.path.join(model_dir, model_file)
     if not os.path.isfile(path):
         raise RuntimeError(f"{path}, which the manifest names as modelFile, is not there")
@@ -45,7 +44,7 @@ def load_eager(
         raise ValueError(f"{path}: expected exactly one class, which is the model; found: {names}")
     model = classes[0]()
     if weights is not None and os.path.isfile(weights):
-        model.load_state_dict(torch.load(weights, map_location=device, weights_only=_is_safe(settings)))
+        model.load_state_dict(pickles.opened_weights(weights, _is_safe(settings), device))
     return model
 
 
@@ -53,10 +52,8 @@ def load_vocabulary(path: str, settings: dict[str, Any]) -> Any:
     """The vocabulary of a handler for texts: a dict, unless model-config.yaml says `handler: {weights_only: false}`.
     ValueError for anything else.
     """
-    import torch
-
     try:
-        return torch.load(path, weights_only=_is_safe(settings))
+        return pickles.opened_weights(path, _is_safe(settings))
     except Exception as error:
         if not _is_safe(settings):
             raise

@@ -1,0 +1,1 @@
+"""Language models computed by vLLM: its engine schedules and computes; texts are read here, as elsewhere."""
