@@ -6,12 +6,12 @@ Knows no engine, format or server by name, and imports no front end: a check is 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trivium.config.core_config import core_config
 from trivium.config.engine_parameters import trusts_code
 from trivium.config.options import ServerConfig
-from trivium.core.models.completion import SpecCompletion, unreadable
+from trivium.core.models.completion import SpecCompletion, remarked, unreadable
 from trivium.core.models.inspector import ModelInspector
 from trivium.core.models.repository import Repository
 from trivium.core.models.trials import Trials
@@ -19,7 +19,15 @@ from trivium.devices import count_gpus
 from trivium.fetchers.gate import gate
 from trivium.guard import ServerGuard
 from trivium.types.errors import Code, ServeError, frameless
-from trivium.types.interfaces import NO_OBSERVER, Engine, Fetcher, FindEngine, Format, TranslatorKind
+from trivium.types.interfaces import (
+    NO_OBSERVER,
+    Engine,
+    Fetcher,
+    FindEngine,
+    Format,
+    TellsCompute,
+    TranslatorKind,
+)
 from trivium.types.schedules import Graph
 from trivium.types.sources import ModelSource, Place
 from trivium.types.spec import InvalidModel, ModelSpec
@@ -122,8 +130,10 @@ class Examination:
     async def _tried(self, model: ModelSpec | InvalidModel) -> ModelSpec | InvalidModel:
         if isinstance(model, InvalidModel) or isinstance(model.scheduling, Graph):
             return model
+        computes = isinstance(self._find_engine(replace(model, translator=None)), TellsCompute)
         try:
             await self._trials.try_here(self._find_engine(model), model)
+            remarks = await self._inspector.compute(model) if computes else ()
         except ServeError as error:
             return unreadable(model, frameless(error))
-        return model
+        return remarked(model, remarks)

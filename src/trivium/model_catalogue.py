@@ -63,8 +63,14 @@ def _mxnet() -> Engine:
 def _python() -> "partial[PythonEngine]":
     from trivium.engines.python import PythonEngine
     from trivium.environments.store import EnvironmentStore
+    from trivium.machine.user_cache import user_cache
+    from trivium_worker.wire.owned import COMPILE_CACHE
 
-    return partial(PythonEngine, interpreter=sys.executable, environment=os.environ, store=EnvironmentStore())
+    cache = {COMPILE_CACHE: str(user_cache(os.environ, "compiled"))}
+    environment = {**cache, **os.environ}
+    return partial(
+        PythonEngine, interpreter=sys.executable, environment=environment, store=EnvironmentStore()
+    )
 
 
 def _torchserve() -> Format:

@@ -118,7 +118,7 @@ def zipped(place: Path) -> None:
             archive.write(file, file.name)
 
 
-def resnet(path: Path, outputs: int) -> None:
+def resnet(path: Path, outputs: int, **extra_files: str) -> None:
     """A stand-in for a network on pictures: the mean of each of `outputs` patches, as TorchScript that was traced."""
     side = int(outputs**0.5) if int(outputs**0.5) ** 2 == outputs else 1
     size = (side, side) if side > 1 else (1, outputs)
@@ -126,7 +126,7 @@ def resnet(path: Path, outputs: int) -> None:
         torch.nn.AdaptiveAvgPool2d(size), torch.nn.Flatten(2), torch.nn.AdaptiveAvgPool2d((1, outputs))
     )
     module = torch.nn.Sequential(layers, torch.nn.Flatten())
-    torch.jit.trace(module.eval(), torch.zeros(1, 3, 224, 224)).save(str(path))
+    torch.jit.trace(module.eval(), torch.zeros(1, 3, 224, 224)).save(str(path), _extra_files=extra_files)
 
 
 def test_the_question_answering_package(command: str, here: Path) -> None:
@@ -183,6 +183,24 @@ def test_a_translator_in_java_is_refused_with_its_port_and_served_once_ported(
         assert {row["className"] for row in rows} <= set(CLASSES)
         refused = server.infer("POST", "/predictions/resnet", b"no picture")
         assert (refused.status, refused.document["type"]) == (400, "TranslateException")
+
+
+IN_THE_ARCHIVE = PORT.replace(
+    'ctx.artifact("synset.txt").read_text().splitlines()',
+    'json.loads(ctx.extra_files["config.txt"])["names"]',
+)
+
+
+def test_class_names_that_lie_in_the_models_archive(command: str, here: Path) -> None:
+    """As exporters of YOLO write them; DJL has them as properties of the model."""
+    lines = "engine=PyTorch\noption.mapLocation=true\noption.extraFiles=config.txt,lost.txt\n"
+    place = lay_out(here, "named", lines, translator_py="import json\n" + IN_THE_ARCHIVE)
+    resnet(place / "named.pt", len(CLASSES), **{"config.txt": json.dumps({"stride": 32, "names": CLASSES})})
+    said = " ".join(trivium("check", place).stdout.split())
+    assert "lacks the extra files lost.txt (it has config.txt)" in said
+    with serving(command, here, f"file://{place}") as server:
+        rows = json.loads(typed(server, here, IMAGE.format("named")))
+        assert {row["className"] for row in rows} <= set(CLASSES)
 
 
 NPZ_CLIENT = """

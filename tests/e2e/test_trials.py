@@ -9,9 +9,10 @@ from pathlib import Path
 
 import httpx
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper
-from tests.harness.onnx_models import FLOAT, identity, tensor
+from tests.harness.onnx_models import FLOAT, identity, save, tensor
 from tests.harness.server_process import serve, until
 
 
@@ -77,3 +78,48 @@ def test_check_runs_a_model_where_it_is_asked(folder: Path) -> None:
     )
     assert runs.returncode == 1
     assert "did not end in 3 s" in " ".join(runs.stdout.split())
+
+
+def mixed(folder: Path, accelerator: str = "") -> Path:
+    """Write a model for Triton of which OpenVINO cannot run `Unique`."""
+    nodes = [
+        helper.make_node("Add", ["x", "x"], ["twice"]),
+        helper.make_node("Unique", ["twice"], ["each"]),
+        helper.make_node("Mul", ["each", "each"], ["y"]),
+    ]
+    place = folder / "mixed" / "1"
+    place.mkdir(parents=True)
+    save(place, nodes, [tensor("x", FLOAT, "n", 3)], [tensor("y", FLOAT, "m")])
+    lines = ['backend: "onnxruntime"']
+    if accelerator:
+        one = f'cpu_execution_accelerator [ {{ name: "{accelerator}" }} ]'
+        lines.append(f"optimization {{ execution_accelerators {{ {one} }} }}")
+    (place.parent / "config.pbtxt").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def checked(*words: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "trivium.cli.main", "check", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+COMPUTE = "compute on the CPU"
+
+
+def test_check_says_which_provider_computes_where_it_runs_a_model(tmp_path: Path) -> None:
+    plain, runs = checked(mixed(tmp_path)), checked("--run", tmp_path)
+    assert (plain.returncode, runs.returncode) == (0, 0), runs.stdout
+    assert COMPUTE not in plain.stdout
+    assert f"{COMPUTE}: CPUExecutionProvider runs all 3 nodes" in " ".join(runs.stdout.split())
+
+
+def test_an_accelerator_is_used_or_refused_with_its_package(tmp_path: Path) -> None:
+    done = checked("--run", mixed(tmp_path, "openvino"))
+    said = " ".join(done.stdout.split())
+    if "OpenVINOExecutionProvider" in onnxruntime.get_available_providers():
+        assert done.returncode == 0, said
+        assert f"{COMPUTE}, of 3 nodes: OpenVINOExecutionProvider 1, CPUExecutionProvider 2 (" in said
+    else:
+        assert done.returncode == 1
+        assert "config.pbtxt:2 (optimization.execution_accelerators)" in said
+        assert "-m pip install onnxruntime-openvino. Or remove the accelerator" in said

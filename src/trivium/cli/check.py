@@ -79,7 +79,8 @@ comes with it.
     "--run",
     "runs",
     is_flag=True,
-    help="Run once, on zeros, each model that a server would open in its own process, as it does before that.",
+    help="Run once, on zeros, each model that a server would open in its own process, as it does before that; "
+    "of ONNX models say which provider computes how much.",
 )
 @click.option(
     "--startup-timeout",

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from shlex import join
 
-from trivium.machine.python_commands import installer
+from trivium.machine.python_commands import installer, uninstaller
 from trivium.types.errors import Code, ServeError
 
 _OWN = "trivium"
@@ -34,6 +34,11 @@ def install_command(extra: str = "", package: str = "") -> str:
         or [f"{_OWN}[{extra}]" if extra else package or _OWN]
     )
     return join([*installer(sys.executable), *packages])
+
+
+def exchange_command(before: str, package: str) -> str:
+    """Return the command that puts a package in the place of another one, which brings the same modules."""
+    return f"{join([*uninstaller(sys.executable), before])} && {join([*installer(sys.executable), package])}"
 
 
 def _requirements(extra: str) -> Iterator[str]:

@@ -33,3 +33,9 @@ def installer(python: str) -> list[str]:
     if find_spec("pip") is None and shutil.which("uv"):
         return ["uv", "pip", "install", "--python", python]
     return [python, "-m", "pip", "install"]
+
+
+def uninstaller(python: str) -> list[str]:
+    """Return the beginning of a command that removes packages again, without a question."""
+    words = ["uninstall" if word == "install" else word for word in installer(python)]
+    return words if words[0] == "uv" else [*words, "-y"]

@@ -10,6 +10,8 @@ They run in a worker process: they are somebody's code. Source: spec sheet `djl`
 import importlib
 import sys
 import traceback
+import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,11 +19,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trivium.codecs.signatures import content_type_of as signature_of
+from trivium.codecs.torch_archive import extra_texts, names_of
 from trivium.translators.answers import json_answer, text_answer
 from trivium.translators.faults import failed, unfit
 from trivium.translators.requests import body_of, data_of, fields_of, json_of, text_of
 from trivium.types.datatype import Array
-from trivium.types.errors import Code, ServeError, frameless, named
+from trivium.types.errors import Code, ServeError, frameless, named, said_by
+from trivium.types.extra_files import EXTRA_FILES
 from trivium.types.findings import Finding
 from trivium.types.operations import Infer
 from trivium.types.payload import Payload, Raw, RawPart, Tensors
@@ -36,11 +40,16 @@ _LINES = 3
 
 
 class TranslatorContext:
-    """The model as a translator sees it, and `attachments`, which last from one request's input to its output."""
+    """The model as a translator sees it, and `attachments`, which last from one request's input to its output.
+    `extra_files` are texts that lie in the model's own archive, by name: those that its configuration names.
+    """
 
-    def __init__(self, root: Path, model: str, arguments: Mapping[str, object]) -> None:
+    def __init__(
+        self, root: Path, model: str, arguments: Mapping[str, object], extra_files: Mapping[str, str]
+    ) -> None:
         self.model = model
         self.arguments = arguments
+        self.extra_files = extra_files
         self.attachments: dict[str, object] = {}
         self._root = root
 
@@ -55,7 +64,7 @@ class TranslatorContext:
 
     def for_request(self) -> "TranslatorContext":
         """Return the context of one request."""
-        return TranslatorContext(self._root, self.model, self.arguments)
+        return TranslatorContext(self._root, self.model, self.arguments, self.extra_files)
 
 
 class TranslatorInput:
@@ -167,7 +176,7 @@ class CustomKind:
         """Import the class, make one of it, and have it prepared. Raises LOAD_FAILED for whatever goes wrong there."""
         wanted = spec.translator
         assert wanted is not None, "the spec names a translator"
-        context = TranslatorContext(spec.root, spec.name, wanted.arguments)
+        context = TranslatorContext(spec.root, spec.name, wanted.arguments, _extra_files(spec))
         sys.path[:0] = [str(path) for path in wanted.path if str(path) not in sys.path]
         module, _, name = wanted.code.partition(":")
         try:
@@ -180,6 +189,21 @@ class CustomKind:
                 f"Model '{spec.name}': its translator {wanted.code} cannot be had: {_told(error)}",
             ) from error
         return CustomTranslator(code, context, spec)
+
+
+def _extra_files(spec: ModelSpec) -> dict[str, str]:
+    names = names_of(spec.parameters.get(EXTRA_FILES, ""))
+    if not names:
+        return {}
+    path = spec.root / spec.entry
+    try:
+        return extra_texts(path, names)
+    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError, zlib.error) as error:
+        place = spec.origin.get(f"parameters[{EXTRA_FILES}]", "as read")
+        raise ServeError(
+            Code.LOAD_FAILED,
+            f"Model '{spec.name}': its extra files ({place}) cannot be read from {path}: {said_by(error)}",
+        ) from error
 
 
 def _tensors(arrays: Mapping[str, Array]) -> Tensors:

@@ -208,6 +208,16 @@ class OpensRunner(Protocol):
         """Open one instance. Blocking: called off the loop. Raises like `Engine.facts`."""
 
 
+@runtime_checkable
+class TellsCompute(Protocol):
+    """An engine that can tell which parts of its library compute a model."""
+
+    def compute(self, spec: ModelSpec, placement: Placement) -> str:
+        """Open the model as an instance would that goes there, and return a sentence. Blocking. Raises like
+        `Engine.facts`.
+        """
+
+
 class StepOutlet(Protocol):
     """Takes what an instance that steps makes. None of its calls waits; `wake` may come from any thread."""
 

@@ -505,3 +505,32 @@ def test_a_closed_runner_lets_its_module_go(tmp_path, monkeypatch):
     assert loaded[-1]() is None
     assert [one.name for one in described(tmp_path).inputs] == ["x"]
     assert engine.ENGINE.name == "torch"
+
+
+@pytest.mark.parametrize(
+    ("named", "notes"),
+    [
+        ("", ()),
+        ("config.txt", ()),
+        (
+            "config.txt,a, more",
+            (
+                "the archive lacks the extra files a, more (it has config.txt): they are empty to a translator",
+            ),
+        ),
+    ],
+)
+def test_extra_files_that_the_archive_lacks_are_told(tmp_path, named, notes):
+    torch.jit.save(
+        torch.jit.script(Identity()),
+        str(tmp_path / "model.pt"),
+        _extra_files={"config.txt": '{"stride": 32}'},
+    )
+    facts = ENGINE.facts(spec(tmp_path, parameters={"extra_files": named} if named else {}))
+    assert facts.notes == notes
+
+
+def test_an_archive_without_extra_files_has_none(tmp_path):
+    one = scripted(tmp_path, Identity(), parameters={"extra_files": "a"})
+    (note,) = ENGINE.facts(one).notes
+    assert "(it has none)" in note

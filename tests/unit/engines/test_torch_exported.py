@@ -81,6 +81,17 @@ def test_a_program_tells_what_it_takes(tmp_path):
     assert not ENGINE.facts(fixed).batchable
 
 
+def test_a_program_with_extra_files_is_served_as_one_without(tmp_path):
+    """`torch.export.save(..., extra_files={...})` puts texts into the archive, which are never run."""
+    program = torch.export.export(SumAndDifference().eval(), (torch.ones(2, 3), torch.ones(2, 3)))
+    torch.export.save(program, str(tmp_path / FILE), extra_files={"config.txt": "{}", "a/labels.txt": "cat"})
+    facts = ENGINE.facts(spec(tmp_path, entry=FILE, parameters={"extra_files": "config.txt,a/labels.txt"}))
+    assert ([one.name for one in facts.inputs], facts.notes) == (["x", "y"], ())
+    ones = np.ones((2, 3), "<f4")
+    (outcome,) = run(spec(tmp_path, entry=FILE), {"x": ones, "y": ones})
+    assert [float(one.array.sum()) for one in outcome.items] == [12, 0]
+
+
 @pytest.mark.parametrize("names", [("x", "y"), ("IN__0", "IN__1"), ("first", "second")])
 def test_a_program_runs_batches_by_any_naming(tmp_path, names):
     one = batched(export(tmp_path, SumAndDifference(), torch.ones(2, 2), torch.ones(2, 2), varies=True))

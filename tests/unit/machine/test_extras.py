@@ -59,6 +59,21 @@ def test_without_pip_it_is_uv(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
+def test_a_package_in_the_place_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extras.sys, "executable", "/my env/python")
+    python = "'/my env/python' -m pip"
+    assert (
+        extras.exchange_command("one", "one-gpu") == f"{python} uninstall -y one && {python} install one-gpu"
+    )
+    monkeypatch.setattr(python_commands, "find_spec", lambda name: None)
+    monkeypatch.setattr(python_commands.shutil, "which", lambda name: f"/bin/{name}")
+    where = "--python '/my env/python'"
+    assert (
+        extras.exchange_command("one", "one-gpu")
+        == f"uv pip uninstall {where} one && uv pip install {where} one-gpu"
+    )
+
+
 def test_the_error_says_who_needs_it_and_what_is_wrong(environment: set[str]) -> None:
     error = extras.lacking("GGUF files", ModuleNotFoundError("No module named", name="gguf.quants"), "llm")
     assert error.code is Code.UNSUPPORTED

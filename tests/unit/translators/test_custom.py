@@ -4,6 +4,7 @@ import json
 import re
 import sys
 import textwrap
+import zipfile
 from dataclasses import replace
 
 import numpy as np
@@ -24,14 +25,19 @@ def opened(tmp_path, monkeypatch):
     """Open the class `T` of this text, whose methods are indented by nothing."""
     monkeypatch.setattr(sys, "path", list(sys.path))
 
-    def open_(methods, inputs=("x",), **arguments):
+    def open_(methods, inputs=("x",), extra_files="", **arguments):
         name = f"translator_{abs(hash((str(tmp_path), methods)))}"
         body = textwrap.indent(textwrap.dedent(methods), "    ")
         (tmp_path / f"{name}.py").write_text(f"import numpy as np\n\n\nclass T:\n{body}\n")
         (tmp_path / "synset.txt").write_text("cat\ndog\n")
         specs = tuple(TensorSpec(each, DataType.FP32, (2,)) for each in inputs)
         wanted = TranslatorSpec("custom", arguments, f"{name}:T", (tmp_path,))
-        spec = replace(make_spec(inputs=specs, translator=wanted), root=tmp_path)
+        with zipfile.ZipFile(tmp_path / "net.pt", "w") as archive:
+            archive.writestr("net/extra/config.txt", '{"names": ["cat", "dog"]}')
+            archive.writestr("net/extra/weights.bin", b"\xff")
+        spec = replace(make_spec(inputs=specs, translator=wanted), root=tmp_path, entry="net.pt")
+        if extra_files:
+            spec = replace(spec, parameters={"extra_files": extra_files})
         return KIND.open(spec)
 
     return open_
@@ -62,6 +68,35 @@ def test_arrays_are_inputs_in_order(opened):
     assert made.rows[0]["x"].tolist() == [1, 2]
     answer = after(opened(ECHO), np.ones(2, "<f4"))
     assert (answer.parts[0].data, answer.parts[0].content_type) == (b"[1.0, 1.0]", "application/json")
+
+
+NAMED = """
+def prepare(self, ctx):
+    self.files = dict(ctx.extra_files)
+
+def process_input(self, ctx, input):
+    assert ctx.extra_files == self.files
+    return [np.zeros(2, "<f4")]
+
+def process_output(self, ctx, arrays):
+    return self.files
+"""
+
+
+def test_it_has_the_texts_of_the_models_archive_that_are_named(opened):
+    """PyTorch has an empty text for a name that is not in the archive, and so has this."""
+    for asked, files in (
+        ("", {}),
+        ("config.txt, nowhere", {"config.txt": '{"names": ["cat", "dog"]}', "nowhere": ""}),
+    ):
+        translator = opened(NAMED, extra_files=asked)
+        state = before(translator).state
+        assert json.loads(after(translator, np.ones(2, "<f4"), state=state).parts[0].data) == files
+    with pytest.raises(
+        ServeError, match=r"extra files .* cannot be read from .*net\.pt: the extra file weights"
+    ) as caught:
+        opened(NAMED, extra_files="weights.bin")
+    assert caught.value.code is Code.LOAD_FAILED
 
 
 def test_it_is_prepared_once_with_the_files_and_the_arguments_of_its_model(opened):

@@ -59,9 +59,7 @@ class SpecCompletion:
         async with self._turn:
             with self._opening():  # the probe is a process
                 facts = await self._facts(spec)
-        file = str((spec.shown_root or spec.root) / spec.entry)
-        notices = tuple(Finding(Severity.NOTICE, file, None, "", note) for note in facts.notes)
-        remarks = tuple(Finding(Severity.REMARK, file, None, "", remark) for remark in facts.remarks)
+        notices = tuple(Finding(Severity.NOTICE, _file(spec), None, "", note) for note in facts.notes)
         details = {name: value for name, (value, _) in facts.details.items()}
         sources = {f"details[{name}]": Origin(source, "") for name, (_, source) in facts.details.items()}
         spec = replace(
@@ -70,7 +68,7 @@ class SpecCompletion:
             origin={**sources, **spec.origin},
             context=facts.context or spec.context,
         )
-        return form.finish(replace(spec, reports=spec.reports + notices + remarks), facts)
+        return form.finish(remarked(replace(spec, reports=spec.reports + notices), facts.remarks), facts)
 
     async def examined(self, found: Sequence[ModelEntry]) -> AsyncIterator[ModelSpec | InvalidModel]:
         """Give what would be served of these, complete, and what would not: each as soon as it is known, and graphs
@@ -102,3 +100,13 @@ def unreadable(spec: ModelSpec, error: ServeError) -> InvalidModel:
         return InvalidModel(spec.name, spec.root, error.findings)
     finding = Finding(Severity.ERROR, str(spec.root / spec.entry), None, "", error.message)
     return InvalidModel(spec.name, spec.root, (finding,))
+
+
+def remarked(spec: ModelSpec, remarks: Sequence[str]) -> ModelSpec:
+    """Return the spec with remarks about its model file."""
+    found = tuple(Finding(Severity.REMARK, _file(spec), None, "", remark) for remark in remarks)
+    return replace(spec, reports=spec.reports + found)
+
+
+def _file(spec: ModelSpec) -> str:
+    return str((spec.shown_root or spec.root) / spec.entry)

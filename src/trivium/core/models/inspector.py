@@ -22,7 +22,7 @@ from typing import BinaryIO, NamedTuple
 import msgspec
 
 from trivium.codecs.spec_codec import decode, encode
-from trivium.core.models.trials import try_out
+from trivium.core.models.trials import compute_of, try_out
 from trivium.core.workers.child_process import LINES_PER_SECOND, LONGEST, last_words
 from trivium.machine.memory import FreeMemory
 from trivium.machine.quiet_libraries import quieted
@@ -69,9 +69,9 @@ class Inspected(msgspec.Struct, tag="told"):
     facts: ModelFacts
 
 
-def request(spec: ModelSpec, *, tries: bool = False) -> bytes:
+def request(spec: ModelSpec, *, tries: bool = False, computes: bool = False) -> bytes:
     """Write what the probe process gets on its standard input: the whole spec, and what to do about it."""
-    return json.dumps({"spec": encode(spec), "tries": tries}).encode()
+    return json.dumps({"spec": encode(spec), "tries": tries, "computes": computes}).encode()
 
 
 def answer(question: bytes, find_engine: FindEngine) -> bytes:
@@ -83,6 +83,9 @@ def answer(question: bytes, find_engine: FindEngine) -> bytes:
         if asked["tries"]:
             try_out(engine, spec)
             return msgspec.json.encode(Inspected(ModelFacts((), (), batchable=False)))
+        if asked["computes"]:
+            remarks = compute_of(engine, spec)
+            return msgspec.json.encode(Inspected(ModelFacts((), (), batchable=False, remarks=remarks)))
         return msgspec.json.encode(Inspected(engine.facts(spec)))
     except ServeError as error:
         return msgspec.json.encode(InspectionRefused(error.code, error.message))
@@ -126,10 +129,17 @@ class ModelInspector:
         """Have a probe open a complete model and run it once on zeros. Raises LOAD_FAILED where the probe does not
         survive that, within the start-up deadline, in most of the memory that is free now.
         """
+        await self._opened(spec, request(replace(spec, translator=None), tries=True))
+
+    async def compute(self, spec: ModelSpec) -> tuple[str, ...]:
+        """Have a probe open a complete model, and return sentences about what computes it. Raises as `try_model`."""
         plain = replace(spec, translator=None)
+        return (await self._opened(spec, request(plain, computes=True))).remarks
+
+    async def _opened(self, spec: ModelSpec, text: bytes) -> ModelFacts:
         free = FreeMemory().read(with_gpus=False).get((Device.CPU, 0))
         most = None if free is None else int(free * SHARE_OF_FREE)
-        await self._told(_Question(spec, request(plain, tries=True), False, True, most))
+        return await self._told(_Question(spec, text, False, True, most))
 
     async def _told(self, question: "_Question") -> ModelFacts:
         idle = self._idle[question.spec.engine]

@@ -20,7 +20,7 @@ from trivium.codecs.synthetic import synthetic_tensor
 from trivium.core.execution import execute
 from trivium.files import open_file
 from trivium.types.errors import Code, ServeError
-from trivium.types.interfaces import Engine, OpensRunner, default_isolation
+from trivium.types.interfaces import Engine, OpensRunner, TellsCompute, default_isolation
 from trivium.types.operations import Infer
 from trivium.types.payload import Tensors
 from trivium.types.running import Batch, Placement
@@ -53,6 +53,23 @@ def try_out(engine: Engine, spec: ModelSpec) -> None:
                 execute(runner, _zeros(spec))
         finally:
             runner.close()
+
+
+def compute_of(engine: Engine, spec: ModelSpec) -> tuple[str, ...]:
+    """Return what computes a model, a sentence for each kind of device that it has instances on; none where the engine
+    cannot tell. Opens the model: called in a process that may end of it.
+    """
+    if not isinstance(engine, TellsCompute):
+        return ()
+    sentences: list[str] = []
+    devices = {group.device: next(iter(group.device_ids), 0) for group in reversed(spec.groups)}
+    for device, number in devices.items():
+        placement = Placement(f"{spec.name}_check", Isolation.PROCESS, device, number)
+        try:
+            sentences.append(engine.compute(spec, placement))
+        except ServeError as error:
+            sentences.append(f"compute: cannot be told: {error.message}")
+    return tuple(sentences)
 
 
 class Trials:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trivium.codecs.batched_runner import BatchedRunner, Called
+from trivium.engines.onnx.compute import RECORDS, assigned, told
 from trivium.engines.onnx.options import KNOWN, register_operators, run_options, session_options
-from trivium.engines.onnx.providers import execution_providers, lacking
+from trivium.engines.onnx.providers import execution_providers, unused
 from trivium.machine import extras
 from trivium.settings.parameters import unknown_parameters
 from trivium.types.datatype import Array, DataType
@@ -119,7 +120,7 @@ class OnnxEngine:
         outputs = tuple(_described(spec, node, "output") for node in session.get_outputs())
         notes = (
             *unknown_parameters(spec.parameters, "onnx", KNOWN),
-            *lacking(runtime.get_available_providers(), spec),
+            *unused(runtime.get_available_providers(), spec),
         )
         batchable = all(tensor.dims[:1] == (-1,) for tensor in (*inputs, *outputs))
         return ModelFacts(inputs, outputs, batchable, notes)
@@ -131,6 +132,22 @@ class OnnxEngine:
         providers = execution_providers(runtime.get_available_providers(), spec, placement)
         model = OnnxModel(_session(spec, options, providers), spec, run_options(runtime, spec))
         return BatchedRunner(spec, model)
+
+    def compute(self, spec: ModelSpec, placement: Placement) -> str:
+        """Name the providers that run the nodes of the graph, with how many each. See `TellsCompute`."""
+        runtime = _runtime()
+        options = register_operators(session_options(runtime.SessionOptions(), runtime, spec), spec)
+        options.enable_profiling = False
+        options.add_session_config_entry(RECORDS, "1")
+        session = _session(
+            spec, options, execution_providers(runtime.get_available_providers(), spec, placement)
+        )
+        nodes = assigned(session)
+        providers = session.get_providers()
+        if nodes is None:
+            names = ", ".join(providers)
+            return f"compute: ONNX Runtime {runtime.__version__} tries {names}, and does not tell how much each runs"
+        return told(providers, nodes, placement)
 
 
 def _runtime() -> Any:

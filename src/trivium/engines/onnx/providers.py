@@ -1,9 +1,8 @@
 """Chooses the ONNX Runtime execution providers that run a model, and their options: by its placement and accelerators.
-Pure.
 
-Source of the names: Triton's onnxruntime backend; the parameter `accelerators` is its
-`optimization.execution_accelerators`, as JSON. An accelerator that this build lacks is told of and left out: answers
-are the same without it.
+Source of the names: Triton's onnxruntime backend, whose `optimization.execution_accelerators` the parameter
+`accelerators` is, as JSON; DJL's `option.ortDevice` has rocm and coreml besides. One that this build lacks is refused
+with the package that has it, as the originals refuse it: who asks for it would not know that it does nothing.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from trivium.machine.extras import exchange_command
 from trivium.types.errors import Code, ServeError
 from trivium.types.running import Placement
 from trivium.types.spec import Device, ModelSpec
@@ -30,11 +30,21 @@ class Asked(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class _Provider:
-    """Names what an accelerator is to ONNX Runtime, and its parameters -> options."""
+    """Names what an accelerator is to ONNX Runtime: the first provider that there is among `names`. `devices` are those
+    whose instances it may run; `options` translates its parameters; `package` has it, and `needs` something more. One
+    that `stands_alone` needs no CUDA on a GPU.
+    """
 
-    name: str
-    device: str
+    names: tuple[str, ...]
+    devices: tuple[str, ...]
     options: Callable[[Mapping[str, str]], Options]
+    package: str
+    needs: str = ""
+    stands_alone: bool = False
+
+    def among(self, available: Sequence[str]) -> str:
+        """Return what this build calls it; empty where it has none."""
+        return next((name for name in self.names if name in available), "")
 
 
 _SEARCH = {"0": "EXHAUSTIVE", "1": "HEURISTIC", "2": "DEFAULT"}
@@ -76,11 +86,26 @@ def _tensorrt(parameters: Mapping[str, str]) -> Options:
     return options
 
 
+_ORT = "onnxruntime"
+"""The package whose modules those of `_PROVIDERS` replace."""
+
 _PROVIDERS = {
-    "tensorrt": _Provider("TensorrtExecutionProvider", "gpu", _tensorrt),
-    "cuda": _Provider(CUDA, "gpu", _cuda),
-    "openvino": _Provider("OpenVINOExecutionProvider", "cpu", dict),
+    "tensorrt": _Provider(
+        ("TensorrtExecutionProvider",), ("gpu",), _tensorrt, f"{_ORT}-gpu", "NVIDIA's TensorRT"
+    ),
+    "cuda": _Provider((CUDA,), ("gpu",), _cuda, f"{_ORT}-gpu", "CUDA and cuDNN"),
+    "openvino": _Provider(("OpenVINOExecutionProvider",), ("cpu",), dict, f"{_ORT}-openvino"),
+    "rocm": _Provider(
+        ("ROCMExecutionProvider", "MIGraphXExecutionProvider"),
+        ("gpu", "cpu"),
+        dict,
+        f"{_ORT}-migraphx",
+        "AMD's ROCm",
+        stands_alone=True,
+    ),
+    "coreml": _Provider(("CoreMLExecutionProvider",), ("gpu", "cpu"), dict, _ORT, "macOS", stands_alone=True),
 }
+"""AMD's and Apple's devices are none that a placement counts: those run on instances of the CPU, too."""
 
 
 def accelerators(spec: ModelSpec) -> tuple[Asked, ...]:
@@ -90,46 +115,78 @@ def accelerators(spec: ModelSpec) -> tuple[Asked, ...]:
         asked = msgspec.json.decode(text, type=tuple[Asked, ...])
         for one in asked:
             known = _PROVIDERS.get(one.name)
-            if known is None or known.device != one.device:
+            if known is None or one.device not in known.devices:
                 raise ValueError(f"unknown Execution Accelerator '{one.name}' is requested")
             known.options(one.parameters)
     except (msgspec.MsgspecError, ValueError) as error:
-        names = ", ".join(f"{name} ({known.device})" for name, known in _PROVIDERS.items())
-        place = spec.origin.get(f"parameters[{ACCELERATORS}]", "as read")
+        names = ", ".join(f"{name} ({' or '.join(known.devices)})" for name, known in _PROVIDERS.items())
         raise ServeError(
-            Code.LOAD_FAILED, f"Model '{spec.name}': {error} ({place}); expected some of {names}."
+            Code.LOAD_FAILED, f"Model '{spec.name}': {error} ({_place(spec)}); expected some of {names}."
         ) from error
     return asked
 
 
-def lacking(available: Sequence[str], spec: ModelSpec) -> tuple[str, ...]:
-    """A note for each accelerator that is asked for and not in this build."""
+def unused(available: Sequence[str], spec: ModelSpec) -> tuple[str, ...]:
+    """Return a note for each accelerator of a device that no instance runs on. Raises LOAD_FAILED for one that
+    instances would run on, and that is not in this build.
+    """
+    devices = {group.device.value for group in spec.groups}
+    asked = accelerators(spec)
+    for one in asked:
+        if one.device in devices:
+            _provider(available, spec, one)
     return tuple(
-        f"the accelerator {one.name} is not in this ONNX Runtime (it has {', '.join(available)}): instances run "
-        "without it"
-        for one in accelerators(spec)
-        if _PROVIDERS[one.name].name not in available
+        f"the accelerator {one.name} is for instances on a {one.device.upper()}, and the model has none: it is not used"
+        for one in asked
+        if devices and one.device not in devices
+    )
+
+
+def _place(spec: ModelSpec) -> str:
+    return str(spec.origin.get(f"parameters[{ACCELERATORS}]", "as read"))
+
+
+def _provider(available: Sequence[str], spec: ModelSpec, one: Asked) -> str:
+    """Return the provider of an accelerator. LOAD_FAILED with the package that has it, where this build does not."""
+    known = _PROVIDERS[one.name]
+    if name := known.among(available):
+        return name
+    needs = f" (it needs {known.needs}, too)" if known.needs else ""
+    if known.package == _ORT:
+        mend = f"It comes with {_ORT} on {known.needs}"
+    else:
+        mend = f"Install {known.package}{needs}: {exchange_command(_ORT, known.package)}"
+    raise ServeError(
+        Code.LOAD_FAILED,
+        f"Model '{spec.name}': the accelerator {one.name} ({_place(spec)}) is {' or '.join(known.names)}, which this "
+        f"ONNX Runtime lacks (it has {', '.join(available)}). {mend}. Or remove the accelerator: answers are the same.",
     )
 
 
 def execution_providers(available: Sequence[str], spec: ModelSpec, placement: Placement) -> list[object]:
     """Those to try, first to last: accelerators, then CUDA on the placement's device where it is a GPU, then the CPU.
-    LOAD_FAILED where CUDA is wanted and not to be had.
+    LOAD_FAILED where one of them is wanted and not to be had.
     """
     is_gpu = placement.device is Device.GPU
-    if is_gpu and CUDA not in available:
-        raise ServeError(
-            Code.LOAD_FAILED,
-            f"Model '{spec.name}': instance {placement.name} is to run on GPU {placement.device_id}, but this ONNX "
-            f"Runtime has no CUDA (it has {', '.join(available)}). Install onnxruntime-gpu, or use KIND_CPU.",
-        )
     device: dict[str, object] = {"device_id": placement.device_id} if is_gpu else {}
-    chosen: dict[str, dict[str, object]] = {}
-    for one in accelerators(spec):
-        known = _PROVIDERS[one.name]
-        if known.device == placement.device.value and known.name in available:
-            chosen[known.name] = {**device, **known.options(one.parameters)}
-    if is_gpu:
+    wanted = [one for one in accelerators(spec) if one.device == placement.device.value]
+    chosen: dict[str, dict[str, object]] = {
+        _provider(available, spec, one): {**device, **_PROVIDERS[one.name].options(one.parameters)}
+        for one in wanted
+    }
+    if is_gpu and not any(_PROVIDERS[one.name].stands_alone for one in wanted):
+        _require_cuda(available, spec, placement)
         own = {name: spec.parameters[name].strip() for name in CUDA_OPTIONS if name in spec.parameters}
         chosen[CUDA] = {**chosen.pop(CUDA, device), **_cuda(own)}
     return [*((name, options) if options else name for name, options in chosen.items()), CPU]
+
+
+def _require_cuda(available: Sequence[str], spec: ModelSpec, placement: Placement) -> None:
+    if CUDA not in available:
+        package = _PROVIDERS["cuda"].package
+        raise ServeError(
+            Code.LOAD_FAILED,
+            f"Model '{spec.name}': instance {placement.name} is to run on GPU {placement.device_id}, but this ONNX "
+            f"Runtime has no CUDA (it has {', '.join(available)}). Install {package}, or use KIND_CPU: "
+            f"{exchange_command(_ORT, package)}",
+        )

@@ -25,7 +25,7 @@ _CONFIGS = ("_weights_config.json", "_constants_config.json")
 _EXAMPLES = "data/sample_inputs/"
 _KNOWN = re.compile(
     r"data/weights/([^/]+_weights_config\.json|weight_\d+)|data/constants/([^/]+_constants_config\.json|tensor_\d+)"
-    r"|data/sample_inputs/[^/]+\.pt|models/model\.json|archive_format|archive_version|byteorder|version"
+    r"|data/sample_inputs/[^/]+\.pt|models/model\.json|archive_format|archive_version|byteorder|version|extra/.+"
     r"|\.data/(version|serialization_id)"
 )
 """What an exported program may hold; `model` is the name under which it is written and asked for."""

@@ -7,6 +7,7 @@ in a probe process only, where a hostile file may do what it likes.
 
 from typing import Any
 
+from trivium.codecs.torch_archive import FOLDER, names_of
 from trivium.engines.torch.archives import ArchiveKind
 from trivium.engines.torch.arrays import datatype_of
 from trivium.engines.torch.call import Argument, arguments_of, choose, flatten
@@ -14,6 +15,7 @@ from trivium.engines.torch.exported_facts import exported_facts
 from trivium.engines.torch.module_file import look_into
 from trivium.engines.torch.open_tensors import open_inputs, open_outputs
 from trivium.types.errors import Code, ServeError, said_by
+from trivium.types.extra_files import EXTRA_FILES
 from trivium.types.spec import ModelFacts, ModelSpec, TensorSpec
 
 SCRIPTED = (
@@ -25,6 +27,7 @@ _TRACED_ON = "the shapes are those that it was traced with; its outputs were fou
 COMPILED = "the file does not tell its inputs: a package of AOTInductor has arguments without names"
 _NO_RUN = "it could not be run on zeros, so that its outputs are not known: {}"
 
+_MOST_NAMES = 9  # of the extra files that a note lists
 _Shapes = list[tuple[int, ...]]
 
 
@@ -35,6 +38,7 @@ def facts(torch: Any, spec: ModelSpec, notes: tuple[str, ...]) -> ModelFacts:
     """
     path = spec.root / spec.entry
     kind, names = look_into(torch, spec, path)
+    notes = (*notes, *_lacking(spec, names))
     if kind is ArchiveKind.COMPILED:
         return ModelFacts((), (), False, notes, remarks=(COMPILED,))
     if kind is ArchiveKind.EXPORTED:
@@ -60,6 +64,19 @@ def facts(torch: Any, spec: ModelSpec, notes: tuple[str, ...]) -> ModelFacts:
     if not _is_batch(torch, module, dtypes, shapes, outputs):
         return ModelFacts(inputs, outputs, False, notes, remarks=(_TRACED_ON,))
     return ModelFacts(_in_rows(inputs), _in_rows(outputs), True, notes, remarks=(_TRACED_ON,))
+
+
+def _lacking(spec: ModelSpec, names: frozenset[str]) -> tuple[str, ...]:
+    """A note where the spec names extra files that are not in the archive."""
+    asked = names_of(spec.parameters.get(EXTRA_FILES, ""))
+    lacking = [name for name in asked if FOLDER + name not in names]
+    there = sorted(name.removeprefix(FOLDER) for name in names if name.startswith(FOLDER))
+    if not lacking:
+        return ()
+    has = f"it has {', '.join(there[:_MOST_NAMES])}" if there else "it has none"
+    return (
+        f"the archive lacks the extra files {', '.join(lacking)} ({has}): they are empty to a translator",
+    )
 
 
 def _open_facts(module: Any, arguments: tuple[Argument, ...], notes: tuple[str, ...]) -> ModelFacts:

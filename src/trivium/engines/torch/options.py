@@ -14,6 +14,7 @@ from typing import Any
 from trivium.settings.kinds import DIGIT_SWITCH, Whole
 from trivium.settings.parameters import read_parameters
 from trivium.settings.setting import Setting
+from trivium.types.extra_files import EXTRA_FILES
 from trivium.types.spec import ModelSpec
 
 log = logging.getLogger(__name__)
@@ -69,7 +70,7 @@ _OF_PROCESS = (
     *(Setting(name, DIGIT_SWITCH) for name in SWITCHES),
     *(Setting(name, _THREADS) for name in COUNTS),
 )
-KNOWN = tuple(row.name for row in (*OWN, *_OF_PROCESS))
+KNOWN = (*(row.name for row in (*OWN, *_OF_PROCESS)), EXTRA_FILES)
 
 
 def options(spec: ModelSpec) -> Options:

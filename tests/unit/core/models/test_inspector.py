@@ -24,7 +24,7 @@ from trivium.machine.memory import FreeMemory
 from trivium.translators.engine import engine_finder
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
-from trivium.types.spec import Device, Handler, Limits, ModelFacts, ModelSpec, TensorSpec
+from trivium.types.spec import Device, Handler, InstanceGroup, Limits, ModelFacts, ModelSpec, TensorSpec
 
 FACTS = ModelFacts(
     (TensorSpec("x", DataType.FP16, (-1, 2)), TensorSpec("t", DataType.BYTES, (), labels=("a", "b"))),
@@ -66,6 +66,31 @@ def test_facts_survive_the_way_and_the_engine_sees_the_spec():
         "e",
     )
     assert spec.parameters == {"k": "v"}
+
+
+class Telling(Engine):
+    """Tells what computes a model, or refuses to."""
+
+    def compute(self, spec, placement):
+        if placement.device is Device.GPU:
+            raise ServeError(Code.LOAD_FAILED, "no such GPU")
+        return f"{placement.device.value} {placement.device_id} by {placement.name}"
+
+
+def test_what_computes_a_model_is_told_for_each_kind_of_device():
+    groups = (
+        InstanceGroup("a", 1, 1),
+        InstanceGroup("b", 1, 1),
+        InstanceGroup("c", 1, 1, device=Device.GPU, device_ids=(2, 1)),
+    )
+    for kind, expected in (
+        (Engine, ()),
+        (Telling, ("compute: cannot be told: no such GPU", "cpu 0 by m_check")),
+    ):
+        reply = answer(
+            request(make_spec(groups=groups), computes=True), engine_finder({"identity": kind(None)}, {})
+        )
+        assert sorted(msgspec.json.decode(reply, type=Inspected).facts.remarks) == sorted(expected)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ Source: spec sheet `djl`, section 3.3; the names are those of the engine's row i
 cannot be leaves the engine's own default: `words/judging` refuses it.
 """
 
+import json
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
@@ -18,7 +19,9 @@ from trivium.types.spec import Device, InstanceGroup, Origin
 DEFAULT = "DJL's default"
 _LIBRARY = "option.customOpLibrary"
 _DEVICE = "option.ortDevice"
-_TENSORRT = '[{"device": "gpu", "name": "tensorrt"}]'
+_ANYWHERE = (Device.CPU, Device.GPU)
+_ACCELERATORS = {"tensorrt": (Device.GPU,), "rocm": _ANYWHERE, "coreml": _ANYWHERE}
+"""Value of the option in lower case -> the devices on whose workers DJL has it."""
 
 
 def parameters(
@@ -79,17 +82,19 @@ def _library(settings: DjlSettings, folder: DjlModelFolder) -> dict[str, Placed[
 
 
 def _provider(settings: DjlSettings, groups: Sequence[InstanceGroup]) -> dict[str, Placed[str]]:
-    """Return the accelerator that the option asks for: TensorRT on GPUs. The others are reported."""
+    """Return the accelerator that the option asks for, on each kind of device that the model runs on. Whether ONNX
+    Runtime has it, the engine says.
+    """
     written = settings.text([_DEVICE])
-    match written.value.lower():
-        case "tensorrt" if any(group.device is Device.GPU for group in groups):
-            return {"accelerators": Placed(_TENSORRT, written.origin)}
-        case "tensorrt":
-            found = f"{_DEVICE}={written.value}, and the model has no GPU to run on"
-            settings.fault(
-                _DEVICE, found, "a GPU in load_on_devices", "Remove the line, or serve it where a GPU is."
-            )
-        case "rocm" | "coreml":
-            found = f"{_DEVICE}={written.value} is not served: instances run on the CPU, or on CUDA where a GPU is"
-            settings.notice(_DEVICE, found)
-    return {}
+    name = written.value.lower()
+    if name not in _ACCELERATORS:
+        return {}
+    devices = dict.fromkeys(group.device for group in groups if group.device in _ACCELERATORS[name])
+    if not devices:
+        found = f"{_DEVICE}={written.value}, and the model has no GPU to run on"
+        settings.fault(
+            _DEVICE, found, "a GPU in load_on_devices", "Remove the line, or serve it where a GPU is."
+        )
+        return {}
+    asked = [{"device": device.value, "name": name} for device in devices]
+    return {"accelerators": Placed(json.dumps(asked), written.origin)}

@@ -11,6 +11,7 @@ from trivium.servers.djl.words.language_model_keys import LANGUAGE_MODEL as LANG
 from trivium.servers.djl.words.task_model_keys import TASK_MODEL as TASK_MODEL_KEYS
 from trivium.servers.djl.words.vllm_options import VLLM_MODEL as VLLM_MODEL_KEYS
 from trivium.settings.setting import Setting, Support
+from trivium.types.extra_files import EXTRA_FILES
 from trivium.types.text_engines import OPENVINO
 from trivium.types.unserved import UNSERVED
 from trivium_worker.estimators import FORMATS, PICKLES, SKOPS
@@ -78,7 +79,13 @@ PYTHON = DjlEngine(
     keys=keys.PYTHON,
     runs_handlers=True,
 )
-PYTORCH = DjlEngine("PyTorch", (".pt",), "torch", keys=keys.PYTORCH)
+PYTORCH = DjlEngine(
+    "PyTorch",
+    (".pt",),
+    "torch",
+    keys=keys.PYTORCH,
+    options=(EngineOption("option.extraFiles", EXTRA_FILES),),
+)
 ONNX = DjlEngine(
     "OnnxRuntime",
     (".onnx",),

@@ -80,8 +80,12 @@ NATIVE = {
 
 PYTORCH = {
     **NATIVE,
-    **reported("the model is loaded to the instance's device", "option.mapLocation", harmless=("true",)),
-    **reported("files inside the archive that nothing here reads", "option.extraFiles"),
+    **reported(
+        "the model is loaded to the instance's device, whatever it was saved on",
+        "option.mapLocation",
+        harmless=("true",),
+    ),
+    **used("option.extraFiles"),
     **reported("the model is only run, never trained", "option.trainParam", harmless=_NO),
 }
 """Keys of TorchScript files."""

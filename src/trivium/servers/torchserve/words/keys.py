@@ -53,6 +53,7 @@ _ROWS = (
     Setting("jobQueueSize", Whole(1)),
     Setting("handler", ANY, support=Support.PASSED_ON),
     Setting("pt2", ANY, support=Support.PASSED_ON),
+    Setting("trivium_warm_up", ANY, support=Support.PASSED_ON),
     Setting("micro_batching", ANY, support=Support.PASSED_ON),
     Setting("pippy", ANY, support=Support.PASSED_ON),
     Setting("deepspeed", ANY, support=Support.PASSED_ON),

@@ -1,3 +1,4 @@
+import json
 import sys
 import tarfile
 from dataclasses import replace
@@ -260,9 +261,12 @@ def test_devices_of_onnx_runtime(tmp_path):
     (fault,) = faults(folder)
     assert (fault.key, fault.line, fault.expected) == ("option.ortDevice", 1, "a GPU in load_on_devices")
     for name in ("ROCM", "CoreML"):
-        spec = one(make(tmp_path, name, f"option.ortDevice={name}", model_onnx=""), gpu)
-        assert "accelerators" not in spec.parameters
-        assert [finding.severity for finding in spec.reports] == [Severity.NOTICE]
+        folder = make(tmp_path, name, f"option.ortDevice={name}", model_onnx="")
+        for defaults, device in ((gpu, "gpu"), (DEFAULTS, "cpu")):
+            spec = one(folder, defaults)
+            told = [{"device": device, "name": name.lower()}]
+            assert (json.loads(spec.parameters["accelerators"]), spec.reports) == (told, ())
+            assert spec.origin["parameters[accelerators]"].line == 1
 
 
 def test_a_torchscript_model(tmp_path):

@@ -192,7 +192,7 @@ def test_unknown_keys_are_the_handlers_or_reported():
         ("translatorFactory=a.b.C", ONNX, None),
         ("translatorFactory=ai.djl.translate.NoopServingTranslatorFactory", PYTORCH, None),
         ("option.disablePerSessionThreads=true", ONNX, Severity.NOTICE),
-        ("option.extraFiles=a.txt", PYTORCH, Severity.NOTICE),
+        ("option.extraFiles=a.txt", PYTORCH, None),
         ("required_memory_mb=7", PYTHON, None),
         ("width=224", PYTORCH, Severity.NOTICE),
         ("batch_size=2", ONNX, None),

@@ -153,20 +153,35 @@ def test_compilation_by_configuration(
     stage: TorchServeChildHarness, torch: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     eager(stage, torch)
-    loading = importlib.import_module("ts.torch_handler.loading")
-    assert loading.compile_options("eager") == {"backend": "eager"}
-    assert loading.compile_options({"backend": "inductor", "mode": "m"}) == {
+    compiling = importlib.import_module("ts.torch_handler.compiling")
+    assert compiling.compile_options("eager") == {"backend": "eager"}
+    assert compiling.compile_options({"backend": "inductor", "mode": "m"}) == {
         "backend": "inductor",
         "mode": "m",
     }
-    assert loading.compile_options({"compile": {"enable": True, "mode": "m"}}) == {"mode": "m"}
-    assert loading.compile_options({"compile": {"enable": False, "backend": "eager"}}) is None
-    assert loading.compile_options({"export": {"aot_compile": True}}) is None
+    assert compiling.compile_options({"compile": {"enable": True, "mode": "m"}}) == {"mode": "m"}
+    assert compiling.compile_options({"compile": {"enable": False, "backend": "eager"}}) is None
+    assert compiling.compile_options({"export": {"aot_compile": True}}) is None
+    loading = importlib.import_module("ts.torch_handler.loading")
     assert loading.is_compiled_ahead({"pt2": {"export": {"aot_compile": True}}})
-    assert loading.compile_options("magic") is None
+    assert compiling.compile_options("magic") is None
     assert "magic" in caplog.text
-    assert loading.compiled(5, {"pt2": "eager"}) == 5
+    assert compiling.compiled(5, {"pt2": "eager"}, "cpu") == 5
     assert "is not compiled" in caplog.text
+
+
+def test_what_runs_an_onnx_model(
+    stage: TorchServeChildHarness, torch: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    cuda, cpu, tensorrt = "CUDAExecutionProvider", "CPUExecutionProvider", "TensorrtExecutionProvider"
+    eager(stage, torch)
+    loading = importlib.import_module("ts.torch_handler.loading")
+    assert loading.onnx_providers("cpu", [tensorrt, cuda, cpu]) == [cpu]
+    assert loading.onnx_providers("cuda", [cpu, cuda, tensorrt]) == [tensorrt, cuda, cpu]
+    assert loading.onnx_providers("cuda", [cuda, cpu]) == [cuda, cpu]
+    assert not caplog.text
+    assert loading.onnx_providers("cuda", [cpu]) == [cpu]
+    assert "Install onnxruntime-gpu in the handler's environment" in caplog.text
 
 
 # -- labels ------------------------------------------------------------------------------------------------

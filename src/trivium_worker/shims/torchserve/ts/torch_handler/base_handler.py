@@ -8,7 +8,7 @@ import os
 import time
 from typing import Any
 
-from ts.torch_handler import loading
+from ts.torch_handler import compiling, loading
 from ts.utils.util import load_label_mapping
 
 
@@ -42,7 +42,8 @@ class BaseHandler:
         serialized, model_file = named.get("serializedFile"), named.get("modelFile")
         self.model_pt_path = os.path.join(model_dir, serialized) if serialized else None
         self.model = self._load(model_dir, model_file)
-        self.model = loading.compiled(self.model, self.model_yaml_config)
+        self.model = compiling.compiled(self.model, self.model_yaml_config, self.device.type)
+        compiling.warm_up(self.model, self.model_yaml_config, self.device)
         self.mapping = load_label_mapping(os.path.join(model_dir, "index_to_name.json"))
         self.initialized = True
 

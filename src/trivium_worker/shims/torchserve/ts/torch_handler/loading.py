@@ -11,7 +11,7 @@ from typing import Any
 
 from trivium_worker import pickles
 from ts.unsupported import refusal
-from ts.utils.util import check_valid_pt2_backend, list_classes_from_module
+from ts.utils.util import list_classes_from_module
 
 
 def device_of(gpu_id: int | None) -> Any:
@@ -78,10 +78,24 @@ def load_onnx(weights: str, device: Any) -> Any:
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = os.cpu_count() or 1
-    providers = ["CUDAExecutionProvider"] if device.type == "cuda" else []
-    return onnxruntime.InferenceSession(
-        weights, sess_options=options, providers=[*providers, "CPUExecutionProvider"]
-    )
+    providers = onnx_providers(device.type, onnxruntime.get_available_providers())
+    return onnxruntime.InferenceSession(weights, sess_options=options, providers=providers)
+
+
+def onnx_providers(device: str, available: "list[str]") -> "list[str]":
+    """Names the providers to try, first to last: on CUDA TensorRT where this ONNX Runtime has it, then CUDA, then the
+    CPU. One without CUDA runs the model on the CPU, with a warning.
+    """
+    if device != "cuda":
+        return ["CPUExecutionProvider"]
+    wanted = ["TensorrtExecutionProvider", "CUDAExecutionProvider"]
+    if wanted[1] not in available:
+        logging.warning(
+            "the ONNX model runs on the CPU: this ONNX Runtime has no CUDA (it has %s). Install onnxruntime-gpu in the "
+            "handler's environment, in place of onnxruntime",
+            ", ".join(available),
+        )
+    return [*(name for name in wanted if name in available), "CPUExecutionProvider"]
 
 
 def load_compiled(weights: str, device: Any) -> Any:
@@ -99,37 +113,6 @@ def is_compiled_ahead(settings: dict[str, Any]) -> bool:
     pt2 = settings.get("pt2")
     export = pt2.get("export") if isinstance(pt2, dict) else None
     return bool(isinstance(export, dict) and export.get("aot_compile"))
-
-
-def compiled(model: Any, settings: dict[str, Any]) -> Any:
-    """The model under `torch.compile`, where `pt2` asks for a backend that is known; a failure only warns."""
-    options = compile_options(settings.get("pt2"))
-    if options is None:
-        return model
-    try:
-        import torch
-
-        return torch.compile(model, **options)
-    except Exception as error:
-        logging.warning("the model is not compiled (pt2 asks for %s): %s", options, error)
-        return model
-
-
-def compile_options(pt2: Any) -> dict[str, Any] | None:
-    """The arguments of `torch.compile` that `pt2` stands for: a backend, arguments, or `{compile: {enable: true}}`."""
-    options: dict[str, Any] | None = None
-    if isinstance(pt2, str):
-        options = {"backend": pt2}
-    elif isinstance(pt2, dict) and isinstance(pt2.get("compile"), dict):
-        options = dict(pt2["compile"])
-        if not options.pop("enable", False):
-            return None
-    elif isinstance(pt2, dict) and "backend" in pt2:
-        options = dict(pt2)
-    if options is not None and not check_valid_pt2_backend(options.get("backend", "inductor")):
-        logging.warning("the model is not compiled: pt2 asks for the unknown backend %r", options["backend"])
-        return None
-    return options
 
 
 def _is_safe(settings: dict[str, Any]) -> bool:
