@@ -5,8 +5,10 @@ are answered by the translator `mlflow-scoring`, whose arguments are made here.
 """
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 from trivium.formats.each import read_each, unopened
@@ -36,6 +38,9 @@ _OTHERS = ("serving.properties", "config.pbtxt", "MAR-INF")
 """Files by which a folder is another format's, whatever else lies in it."""
 
 _MOST_SHOWN = 100
+_MOST_LOOKED, _DEEPEST = 2000, 4
+"""Entries that are looked at below a folder that is no model, and how deep."""
+
 _RULES = {
     "version": "rule for a folder without a version",
     "version_policy": "rule for a folder without a version",
@@ -66,13 +71,8 @@ class MlflowFormat:
 
     def hint(self, path: Path) -> str:
         """Say where a model lies below a folder of runs."""
-        try:
-            for below in ("*/*", "*/*/*", "*/*/*/*"):
-                if found := next(path.glob(f"{below}/{FILE}"), None):
-                    return f"A model of MLflow lies below it: serve {found.parent}."
-        except (OSError, ValueError):
-            pass
-        return ""
+        found = _below(path)
+        return f"A model of MLflow lies below it: serve {found}." if found else ""
 
     def read(self, path: Path, defaults: Defaults) -> ReadResult:
         """Return one version, "1", of each model."""
@@ -124,6 +124,27 @@ def _models(path: Path) -> list[Path]:
     folders = [one for one in path.iterdir() if not one.name.startswith(".") and one.is_dir()]
     are = [(one / FILE).is_file() and not _is_others(one) for one in folders]
     return sorted(folders) if folders and all(are) else []
+
+
+def _below(path: Path) -> Path | None:
+    """Return a folder of MLflow that lies as deep as its runs keep them, without a look at more than a few entries: a
+    client may have named any folder of this machine.
+    """
+    waiting, looked = [(path, 0)], 0
+    while waiting and looked < _MOST_LOOKED:
+        folder, depth = waiting.pop(0)
+        try:
+            with os.scandir(folder) as entries:
+                seen = list(islice(entries, _MOST_LOOKED - looked))
+        except (OSError, ValueError):
+            continue
+        looked += len(seen)
+        if depth > 1 and any(one.name == FILE for one in seen):
+            return folder
+        if depth < _DEEPEST:
+            inner = (one for one in seen if not one.name.startswith("."))
+            waiting += [(Path(one.path), depth + 1) for one in inner if one.is_dir(follow_symlinks=False)]
+    return None
 
 
 def _is_others(path: Path) -> bool:

@@ -349,3 +349,17 @@ def test_a_wrong_file_is_named_with_key_line_and_mend(tmp_path: Path, name: str)
     head = f"{'  ' * key.count('.')}{key.rpartition('.')[2]}:"
     lines = [at for at, one in enumerate(text.splitlines(), 1) if key and one.startswith(head)]
     assert fault.line == (lines[0] if lines else fault.line)
+
+
+def test_a_model_below_a_folder_of_runs_is_named_and_a_large_folder_is_not_walked(tmp_path):
+    deep = tmp_path / "mlruns" / "0" / ("a" * 32) / "artifacts" / "model"
+    deep.mkdir(parents=True)
+    (deep / "MLmodel").write_text("")
+    assert FORMAT.hint(tmp_path / "mlruns").endswith(f"serve {deep}.")
+    wide = tmp_path / "wide"
+    for number in range(2100):
+        (wide / f"{number:04}").mkdir(parents=True)
+    last = wide / "2099" / "x"
+    last.mkdir()
+    (last / "MLmodel").write_text("")
+    assert FORMAT.hint(wide) == ""
