@@ -1,6 +1,8 @@
 """Language models of the engine `vllm`, by a stand-in for vLLM: options, streams, ends, aborts, adapters and faults."""
 
+import asyncio
 import json
+import threading
 import time
 
 import pytest
@@ -8,6 +10,7 @@ from tests.harness.language_models import VOCABULARY, embeddings, spec, text, wr
 from tests.harness.lora_folders import write_adapter
 from tests.harness.vllm_models import ENGINE, VllmSteps, stand_in, vllm_spec
 
+from trivium.engines.hf.vllm.engine_thread import EngineOrder, EngineThread
 from trivium.formats.huggingface.repository import FORMAT
 from trivium.types.adapters import REGISTER, UNREGISTER, UPDATE
 from trivium.types.errors import Code, ServeError
@@ -308,3 +311,36 @@ def test_weights_that_were_quantised_are_vllm_s_to_open_and_nobody_else_s(stand_
         item = steps.add(ids=((7, 8, 9),), sampling=Sampling(max_tokens=3))
         steps.run()
         assert steps.answer(item).choices[0].ids == tokens((7, 8, 9), 3)
+
+
+class Blocking:
+    """An engine whose first sequence holds its loop until it is let go; all wait for ever."""
+
+    def __init__(self):
+        self.errored = False
+        self.is_held, self.may_go = threading.Event(), threading.Event()
+
+    async def generate(self, inputs, sampling, key, lora_request=None):
+        if key == "0":
+            self.is_held.set()
+            self.may_go.wait(SECONDS)
+        await asyncio.Event().wait()
+        yield None
+
+    def shutdown(self):
+        pass
+
+
+def test_what_is_aborted_before_the_engine_has_begun_with_it_is_gone():
+    engine = Blocking()
+    core = EngineThread(lambda: engine, lambda: None)
+    core.start()
+    core.submit(EngineOrder(0, None, None))
+    assert engine.is_held.wait(SECONDS)
+    for key in range(1, 20):  # each with its end, before the loop goes on
+        core.submit(EngineOrder(key, None, None))
+        core.abort(key)
+    engine.may_go.set()
+    until(lambda: core.running == 1)
+    core.close()
+    assert core.running == 0

@@ -138,7 +138,9 @@ class EngineThread:
             pass
 
     def _begin(self, order: EngineOrder) -> None:
-        self._tasks[order.key] = self._loop.create_task(self._follow(order))
+        task = self._tasks[order.key] = self._loop.create_task(self._follow(order))
+        # Not at the end of the task's own code: what is cancelled before it has begun never gets there.
+        task.add_done_callback(lambda _: self._tasks.pop(order.key, None))
 
     def _cancel(self, key: int) -> None:
         if (task := self._tasks.get(key)) is not None:
@@ -154,8 +156,6 @@ class EngineThread:
         except Exception as error:
             if not self.engine.errored:  # else all end, with the process
                 self._put(EngineOutput(order.key, error=frameless(error)))
-        finally:
-            self._tasks.pop(order.key, None)
 
     def _put(self, output: EngineOutput) -> None:
         self._came.put(output)
