@@ -58,6 +58,10 @@ class Progress:
         self._status.update(Text(visible(f"loading {names}") if names else ""))
 
 
+_MOST_TENSORS = 12
+"""Inputs, or outputs, of a model that are shown."""
+
+
 def _name(status: VersionStatus) -> str:
     return f"{status.model} version {status.version}" if status.version else status.model
 
@@ -91,8 +95,8 @@ def _block(row: VersionStatus, spec: ModelSpec | None) -> Iterator[Text]:
         return
     yield Text(f"  engine  {spec.engine}")
     for label, tensors in (("input", spec.inputs), ("output", spec.outputs)):
-        for tensor in tensors:
-            yield Text(f"  {label:6}  {_tensor(spec, tensor)}")
+        for line in _lines(spec, tensors):
+            yield Text(f"  {label:6}  {line}")
 
 
 def _table(rows: Sequence[tuple[VersionStatus, ModelSpec | None]]) -> Table:
@@ -112,8 +116,11 @@ def _state(row: VersionStatus) -> Text:
 
 
 def _tensors(spec: ModelSpec, tensors: Sequence[TensorSpec]) -> str:
-    return "\n".join(_tensor(spec, tensor) for tensor in tensors)
+    return "\n".join(_lines(spec, tensors))
 
 
-def _tensor(spec: ModelSpec, tensor: TensorSpec) -> str:
-    return f"{tensor.name} {tensor.kind(spec.batching.batch_axis)}"
+def _lines(spec: ModelSpec, tensors: Sequence[TensorSpec]) -> list[str]:
+    """Return a line per tensor, of a table with many columns for the first of them."""
+    lines = [f"{one.name} {one.kind(spec.batching.batch_axis)}" for one in tensors[:_MOST_TENSORS]]
+    more = len(tensors) - len(lines)
+    return [*lines, f"and {more} more: `trivium check --all` lists them"] if more else lines

@@ -1,6 +1,7 @@
 """The screen of a server once it has loaded: a table where it fits, else a block for each model."""
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -71,3 +72,12 @@ def test_else_a_block_for_each_model() -> None:
         "  output  y FP32[-1,10]",
         "bad version 1: failed",
     ]
+
+
+def test_of_a_table_of_many_columns_the_first_are_shown() -> None:
+    columns = tuple(TensorSpec(f"c{number}", DataType.FP32, (1,)) for number in range(40))
+    lines = shown(40, [replace(SPECS[0], inputs=columns)]).splitlines()
+    inputs = [line for line in lines if line.startswith("  input")]
+    assert len(inputs) == 13
+    assert inputs[-1] == "  input   and 28 more: `trivium check --all` lists them"
+    assert "  output  y FP32[-1,10]" in lines
