@@ -4,13 +4,18 @@ An error names the field, what it is and what was expected. It knows the model b
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 from trivium.engines.hf.memory import BLOCK, KeyValueBudget
+from trivium.engines.hf.text_settings import completed
 from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.generation import Generate, Sampling
+from trivium.types.operations import Infer
 
 MOST_CHOICES = 128
 MOST_SEQUENCES = 1024
@@ -72,6 +77,21 @@ def judge(generate: Generate, limits: GenerationLimits) -> None:
     _judge_numbers(generate.sampling, limits.model)
     _judge_ends(generate.sampling, limits)
     _judge_choices(generate, limits.model)
+
+
+def judged(infer: Infer, own: Mapping[str, float], limits: GenerationLimits) -> Generate:
+    """Return what a request asks for, with the model's `own` settings of sampling where it says nothing. Raises INVALID
+    for what cannot be served, and names its field.
+    """
+    generate = infer.payload
+    assert isinstance(generate, Generate), "engines of texts take nothing else"
+    if own:
+        generate = msgspec.structs.replace(generate, sampling=completed(generate.sampling, own))
+    try:
+        judge(generate, limits)
+    except TypeError as error:
+        raise refusal(limits.model, "sampling", "numbers", error) from error
+    return generate
 
 
 def refusal(model: str, field: str, expected: str, found: object) -> ServeError:

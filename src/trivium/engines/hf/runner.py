@@ -9,7 +9,6 @@ from itertools import count
 from os import urandom
 from typing import Any
 
-import msgspec
 import torch
 
 from trivium.engines.hf.answers import ChosenToken, TokenReading
@@ -22,14 +21,12 @@ from trivium.engines.hf.plan import SlotHolder, SlotSeeker, StepPlan, StepSettin
 from trivium.engines.hf.prefix_cache import PrefixCache
 from trivium.engines.hf.processors import LogitsProcessors
 from trivium.engines.hf.prompts import PromptInput, input_field
-from trivium.engines.hf.requests import GenerationLimits, judge, judge_memory, refusal
+from trivium.engines.hf.requests import GenerationLimits, judge_memory, judged
 from trivium.engines.hf.sampling import TokenSampler
 from trivium.engines.hf.sequences import GenerationRequest, SequenceState
 from trivium.engines.hf.slots import SlotTable
-from trivium.engines.hf.text_settings import completed
 from trivium.engines.hf.texts import PromptReader
 from trivium.types.errors import Code, ServeError, frameless, named
-from trivium.types.generation import Generate
 from trivium.types.interfaces import StepOutlet, StepReport
 from trivium.types.operations import Infer
 from trivium.types.payload import Raw
@@ -85,15 +82,7 @@ class RollingRunner:
 
     def add(self, item: ItemId, infer: Infer) -> None:
         """See `StepRunner`."""
-        generate = infer.payload
-        assert isinstance(generate, Generate), "the engine takes nothing else"
-        if self._sampling:
-            own = completed(generate.sampling, self._sampling)
-            generate = msgspec.structs.replace(generate, sampling=own)
-        try:
-            judge(generate, self._limits)
-        except TypeError as error:
-            raise refusal(self._limits.model, "sampling", "numbers", error) from error
+        generate = judged(infer, self._sampling, self._limits)
         adapter = self._adapters.find(generate.adapter) if generate.adapter else None
         seed = generate.sampling.seed
         chosen = int.from_bytes(urandom(8), "little") if seed is None else seed

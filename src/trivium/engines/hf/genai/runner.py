@@ -11,16 +11,13 @@ from dataclasses import dataclass
 from os import urandom
 from typing import Protocol
 
-import msgspec
-
 from trivium.engines.hf.answers import ChosenToken, TokenReading
 from trivium.engines.hf.genai.asking import judge_known
 from trivium.engines.hf.genai.pipeline import HandleState, PipelineFault
 from trivium.engines.hf.genai.sequences import GenaiRequest, GenaiSequence, Handle
 from trivium.engines.hf.memory import BLOCK, KeyValueBudget
 from trivium.engines.hf.prompts import PromptInput, input_field
-from trivium.engines.hf.requests import GenerationLimits, judge, judge_memory, refusal
-from trivium.engines.hf.text_settings import completed
+from trivium.engines.hf.requests import GenerationLimits, judge_memory, judged
 from trivium.engines.hf.texts import PreparedRequest
 from trivium.types.errors import Code, ServeError, frameless, named
 from trivium.types.generation import Generate
@@ -122,16 +119,8 @@ class GenaiRunner:
 
     def add(self, item: ItemId, infer: Infer) -> None:
         """See `StepRunner`."""
-        generate = infer.payload
-        assert isinstance(generate, Generate), "the engine takes nothing else"
-        if self._settings.sampling:
-            own = completed(generate.sampling, self._settings.sampling)
-            generate = msgspec.structs.replace(generate, sampling=own)
+        generate = judged(infer, self._settings.sampling, self._limits)
         judge_known(generate, self._limits, self._settings.keeps)
-        try:
-            judge(generate, self._limits)
-        except TypeError as error:
-            raise refusal(self._limits.model, "sampling", "numbers", error) from error
         seed = generate.sampling.seed
         chosen = int.from_bytes(urandom(8), "little") if seed is None else seed
         self._reader.read(item, generate)

@@ -10,12 +10,9 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-import msgspec
-
 from trivium.engines.hf.answers import TokenReading
 from trivium.engines.hf.prompts import PromptInput, input_field
-from trivium.engines.hf.requests import GenerationLimits, judge, refusal
-from trivium.engines.hf.text_settings import completed
+from trivium.engines.hf.requests import GenerationLimits, judged, refusal
 from trivium.engines.hf.texts import PromptReader
 from trivium.engines.hf.vllm.adapters import VllmAdapters
 from trivium.engines.hf.vllm.counters import StepCounters
@@ -23,7 +20,6 @@ from trivium.engines.hf.vllm.engine_thread import EngineOrder, EngineOutput, Eng
 from trivium.engines.hf.vllm.sampling import judge_sampling, sampling_arguments
 from trivium.engines.hf.vllm.sequences import VllmRequest, VllmSequence
 from trivium.types.errors import Code, ServeError, frameless, named
-from trivium.types.generation import Generate
 from trivium.types.interfaces import StepOutlet, StepReport
 from trivium.types.operations import Infer
 from trivium.types.payload import Raw
@@ -81,16 +77,10 @@ class VllmRunner:
 
     def add(self, item: ItemId, infer: Infer) -> None:
         """See `StepRunner`."""
-        generate, limits = infer.payload, self._opened.limits
-        assert isinstance(generate, Generate), "the engine takes nothing else"
-        if self._opened.sampling:
-            own = completed(generate.sampling, self._opened.sampling)
-            generate = msgspec.structs.replace(generate, sampling=own)
-        try:
-            judge(generate, limits)
-        except TypeError as error:
-            raise refusal(limits.model, "sampling", "numbers", error) from error
-        judge_sampling(generate, limits.model, self._opened.takes_embeds, self._opened.has_adapters)
+        generate = judged(infer, self._opened.sampling, self._opened.limits)
+        judge_sampling(
+            generate, self._opened.limits.model, self._opened.takes_embeds, self._opened.has_adapters
+        )
         adapter = self._adapters.find(generate.adapter) if generate.adapter else None
         self._reader.read(item, generate)
         self._unread[item] = VllmRequest(item, generate, adapter)
