@@ -18,6 +18,7 @@ from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import NO_GUARD, SupportsPreparation
 from trivium.types.running import Placement
 from trivium.types.spec import Handler, Isolation, OwnEnvironment
+from trivium.types.trust import FILES
 
 OFFLINE = {"PIP_NO_INDEX": "1"}
 ASK = f"import json, sys, numpy, {PYTHON}; print(json.dumps([{PYTHON}.STAMP, {PYTHON}.__file__, numpy.__file__]))"
@@ -33,8 +34,10 @@ preparing = pytest.mark.parametrize(
 
 
 def spec_of(folder: Path, **wish):
+    """A spec of a trusted folder: some engines prepare nothing for any other."""
     own = OwnEnvironment("requirements.txt", is_offline=True, **wish)
-    return replace(make_spec(), root=folder, handler=Handler(directory=folder, environment=OFFLINE, own=own))
+    handler = Handler(directory=folder, environment=OFFLINE, own=own)
+    return replace(make_spec(), root=folder, handler=handler, parameters={FILES: "true"})
 
 
 def made(engine, folder, scratch, guard=NO_GUARD, **wish):
@@ -56,8 +59,9 @@ def asked(engine, prepared):
 
 @preparing
 def test_a_model_that_asks_for_nothing_is_not_prepared(engine, tmp_path):
-    assert engine.preparation(replace(make_spec(), handler=Handler()), tmp_path, NO_GUARD) is None
-    assert engine.preparation(make_spec(), tmp_path, NO_GUARD) is None
+    trusted = replace(make_spec(), parameters={FILES: "true"})
+    assert engine.preparation(replace(trusted, handler=Handler()), tmp_path, NO_GUARD) is None
+    assert engine.preparation(trusted, tmp_path, NO_GUARD) is None
 
 
 @preparing
