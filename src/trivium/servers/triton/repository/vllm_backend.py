@@ -124,7 +124,6 @@ def specified(spec: ModelSpec, text: ConfigText, backend: Backend, defaults: Def
     return replace(
         spec,
         root=read.root,
-        shown_root=spec.root,
         engine=read.engine.name,
         entry=read.entry,
         batching=Batching(),
