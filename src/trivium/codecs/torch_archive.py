@@ -22,8 +22,8 @@ def names_of(text: str) -> tuple[str, ...]:
 
 def extra_texts(path: Path, names: Iterable[str]) -> dict[str, str]:
     """Return the extra files of these names as text; one that is not there is empty, as PyTorch itself has it.
-    ValueError for one that is no text in UTF-8, or where they are too large; OSError and
-    what `zipfile` raises for a file that is no archive.
+    ValueError for one that is no text in UTF-8, or where they are too large; OSError, and whatever `zipfile` and its
+    decompressors raise for an archive that is broken or encrypted.
     """
     texts, left = dict.fromkeys(names, ""), MOST_BYTES
     with zipfile.ZipFile(path) as archive:

@@ -25,7 +25,7 @@ def opened(tmp_path, monkeypatch):
     """Open the class `T` of this text, whose methods are indented by nothing."""
     monkeypatch.setattr(sys, "path", list(sys.path))
 
-    def open_(methods, inputs=("x",), extra_files="", **arguments):
+    def open_(methods, inputs=("x",), extra_files="", damage=None, **arguments):
         name = f"translator_{abs(hash((str(tmp_path), methods)))}"
         body = textwrap.indent(textwrap.dedent(methods), "    ")
         (tmp_path / f"{name}.py").write_text(f"import numpy as np\n\n\nclass T:\n{body}\n")
@@ -35,6 +35,8 @@ def opened(tmp_path, monkeypatch):
         with zipfile.ZipFile(tmp_path / "net.pt", "w") as archive:
             archive.writestr("net/extra/config.txt", '{"names": ["cat", "dog"]}')
             archive.writestr("net/extra/weights.bin", b"\xff")
+        if damage is not None:
+            (tmp_path / "net.pt").write_bytes(damage((tmp_path / "net.pt").read_bytes()))
         spec = replace(make_spec(inputs=specs, translator=wanted), root=tmp_path, entry="net.pt")
         if extra_files:
             spec = replace(spec, parameters={"extra_files": extra_files})
@@ -96,6 +98,23 @@ def test_it_has_the_texts_of_the_models_archive_that_are_named(opened):
         ServeError, match=r"extra files .* cannot be read from .*net\.pt: the extra file weights"
     ) as caught:
         opened(NAMED, extra_files="weights.bin")
+    assert caught.value.code is Code.LOAD_FAILED
+
+
+def encrypted(data):
+    """An archive whose members say that they are encrypted, in both of their heads."""
+    changed = bytearray(data)
+    for signature, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        at = -1
+        while (at := changed.find(signature, at + 1)) >= 0:
+            changed[at + place] |= 1
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("damage", [encrypted, lambda data: data[: len(data) // 2], lambda data: b""])
+def test_an_archive_that_is_encrypted_or_broken_fails_the_load_by_its_name(opened, damage):
+    with pytest.raises(ServeError, match=r"extra files .* cannot be read from .*net\.pt") as caught:
+        opened(NAMED, extra_files="config.txt", damage=damage)
     assert caught.value.code is Code.LOAD_FAILED
 
 

@@ -4,7 +4,7 @@ Decides by names what is a model; what its files say, `checkpoint` reads. Such a
 of its engine come from the server's options.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from trivium.formats.checkpoint.config import TaskChoice
 from trivium.formats.each import read_each, unopened
 from trivium.types import adapters
 from trivium.types.errors import frameless
+from trivium.types.findings import Finding, Severity
 from trivium.types.model_tasks import ModelTask, task_named
 from trivium.types.spec import (
     Batching,
@@ -38,7 +39,7 @@ from trivium.types.spec import (
 )
 from trivium.types.spoken import spoken
 from trivium.types.text_engines import OPENS as TEXT_ENGINES
-from trivium.types.text_engines import OPENVINO, choose_text_engine
+from trivium.types.text_engines import OPENVINO, TextEngine, choose_text_engine
 
 _TRUST = "trust_remote_code"
 _LORA = "enable_lora"
@@ -201,8 +202,15 @@ def _spec(place: Path, defaults: Defaults) -> ModelSpec:
         standing=standing,
         details=made.details,
         origin=origin,
-        reports=made.findings,
+        reports=(*made.findings, *_not_as_named(place, chosen, defaults)),
     )
+
+
+def _not_as_named(place: Path, chosen: TextEngine, defaults: Defaults) -> Iterator[Finding]:
+    """Report that another engine serves a model than the operator named: it does not open these weights."""
+    if defaults.text_engine and chosen.name != defaults.text_engine:
+        found = spoken(f"--text-engine has no effect here, and {chosen.name} serves the model: {chosen.why}")
+        yield Finding(Severity.NOTICE, str(place), None, "", found)
 
 
 def _device_origin(engine: str, defaults: Defaults) -> Origin:

@@ -273,3 +273,23 @@ def test_adapters_lie_in_the_models_folder_or_are_named(tmp_path: Path) -> None:
     assert (off.functions, off.standing) == ((), ())
     on = specs(checkpoint(tmp_path / "n"), engine_parameters={"hf.enable_lora": "true"})["n"]
     assert (on.functions, on.standing) == (spec.functions, ())
+
+
+@pytest.mark.parametrize(
+    ("asked", "has_vllm", "engine", "is_said"),
+    [
+        ("openvino-llm", False, "hf", True),
+        ("hf", False, "hf", False),
+        ("vllm", True, "vllm", False),
+        ("", False, "hf", False),
+    ],
+)
+def test_an_engine_that_was_named_and_does_not_open_the_weights_is_reported(
+    tmp_path: Path, asked: str, has_vllm: bool, engine: str, is_said: bool
+) -> None:
+    spec = specs(checkpoint(tmp_path / "tiny"), text_engine=asked, has_vllm=has_vllm)["tiny"]
+    assert spec.engine == engine
+    assert [one.found for one in spec.reports if "has no effect" in one.found] == (
+        ["--text-engine has no effect here, and hf serves the model: the engine openvino-llm does not open "
+         "safetensors; vLLM is not installed"] if is_said else []
+    )  # fmt: skip

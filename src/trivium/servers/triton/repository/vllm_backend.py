@@ -11,7 +11,7 @@ from pathlib import Path
 
 from trivium.fetchers.hub_policy import hub_uri
 from trivium.files import open_file
-from trivium.formats.checkpoint.checkpoint import read_checkpoint
+from trivium.formats.checkpoint.checkpoint import form_of, read_checkpoint
 from trivium.servers.triton.repository.environments import key_of
 from trivium.servers.triton.repository.folder import TritonModelFolder
 from trivium.servers.triton.repository.vllm_arguments import at_hf, texts_of
@@ -32,7 +32,7 @@ from trivium.types.spec import (
     Origin,
     StandingCall,
 )
-from trivium.types.text_engines import VLLM, TextEngine, WeightForm, choose_text_engine
+from trivium.types.text_engines import VLLM, TextEngine, choose_text_engine
 from trivium.wires.v2.descriptor import new_config
 
 BACKEND = "vllm"
@@ -189,8 +189,7 @@ def _read(folder: Path, defaults: Defaults) -> VllmFolder:
             folder, findings=(_fault(place, "model", said_by(error), "a folder of weights", ""),)
         )
     asked = VLLM if defaults.has_vllm else defaults.text_engine
-    form = WeightForm.GGUF if made.entry.lower().endswith(".gguf") else WeightForm.SAFETENSORS
-    engine = choose_text_engine(asked, form, defaults.gpus, defaults.has_vllm)
+    engine = choose_text_engine(asked, form_of(made.entry), defaults.gpus, defaults.has_vllm)
     findings = list(made.opened_by(engine.name).findings)
     standing, takes = _adapters(folder, told, findings)
     texts = texts_of(told)

@@ -202,3 +202,15 @@ def test_a_model_json_alone_makes_no_model_of_it(tmp_path):
     spec, findings = read(folder)
     assert spec is None
     assert "neither backend nor platform" in str(findings)
+
+
+@pytest.mark.parametrize("defaults", [WITH_VLLM, Defaults()])
+def test_weights_of_openvino_are_their_engine_s_whatever_is_installed(tmp_path, defaults):
+    folder = staged(tmp_path)
+    weights = tmp_path / "weights"
+    for one in weights.glob("*.safetensors*"):
+        one.unlink()
+    (weights / "openvino_model.xml").write_text("<net/>")
+    (weights / "openvino_model.bin").write_bytes(b"")
+    spec = served(folder, defaults)
+    assert (spec.engine, spec.entry) == ("openvino-llm", "openvino_model.xml")
