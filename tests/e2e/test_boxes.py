@@ -16,7 +16,7 @@ import psutil
 import pytest
 from tests.e2e.test_readme import BLOCKS, ROOT, Block
 from tests.fixtures import boxes
-from tests.harness.server_process import environment
+from tests.harness.server_process import environment, until
 
 pytestmark = pytest.mark.alone  # the ports are the originals' own
 SECONDS = 120
@@ -133,8 +133,10 @@ def test_a_box_does_what_it_shows(
             assert done.returncode == 0, printed.read_text()
             for line in shown:
                 assert rounded(line) in rounded(printed.read_text()), f"{block}: {line!r} is not printed"
-    for line in served:
-        assert rounded(line) in rounded(log.read_text()), f"{block}: {line!r} is not in {log.read_text()}"
+    until(  # the server answers before it has written its table
+        lambda: all(rounded(line) in rounded(log.read_text()) for line in served),
+        lambda: f"{block}: {served} are not in {log.read_text()}",
+    )
 
 
 def test_what_every_installation_has_is_small(place: Path) -> None:
