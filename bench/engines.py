@@ -154,7 +154,9 @@ def fates(engine: str, path: Path, folder: Path) -> Mapping[str, int]:
     while paths:
         command = [sys.executable, "-m", "bench.engines", "open", engine, *map(str, paths)]
         said: list[str] = []
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as child:
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace"
+        ) as child:  # what a library prints of a damaged file may be no text
             assert child.stdout is not None
             watch = threading.Timer(PATIENCE * 3, child.kill)
             watch.start()

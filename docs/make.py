@@ -309,7 +309,7 @@ def engine_matrix() -> str:
     """Every engine's file in every dress by every body, as the suite that asks them expects it."""
     table = runpy.run_path(str(DOCS.parent / "tests/e2e/engine_matrix.py"))
     lines = [f"| engine | in | {' | '.join(table['BODIES'])} |", "|---" * (2 + len(table["BODIES"])) + "|"]
-    for engine, dresses in table["DRESSES"].items():
+    for engine, dresses in {**table["DRESSES"], **table["APART"]}.items():
         for dress in dresses:
             cells = (table["cell"](engine, dress, body) for body in table["BODIES"])
             lines.append(f"| `{engine}` | {dress} | {' | '.join(cells)} |")

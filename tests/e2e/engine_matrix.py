@@ -19,6 +19,9 @@ DRESSES = {
     "sklearn": ("bare", "DJL", "MLflow"),
 }
 
+APART = {"mxnet": ("bare", "DJL")}
+"""Engines of an environment of their own, whose cells `test_mxnet` asks."""
+
 RIGHT = "20/20"
 EXCEPTIONS: dict[tuple[str, str, str], str] = {}
 """Cells that are answered otherwise: the status, as the table of payloads has it."""

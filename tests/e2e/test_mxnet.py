@@ -15,6 +15,8 @@ from typing import NamedTuple
 import httpx
 import numpy as np
 import pytest
+from tests.e2e.engine_matrix import APART, BODIES, cell
+from tests.e2e.test_engine_matrix import asked, judged
 from tests.e2e.test_table_models import ask
 from tests.harness import mxnet_files
 from tests.harness.server_process import COMMAND, ServerProcess, environment, running
@@ -121,6 +123,26 @@ def server(trained: Trained, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     cut.write_bytes(cut.read_bytes()[:500])
     with running(root / "log", "serve", *paths, damaged, variables=trained.variables) as served:
         yield served
+
+
+@pytest.fixture(scope="module")
+def other(trained: Trained, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A server that stands in for TorchServe."""
+    root = tmp_path_factory.mktemp("other")
+    named = folder(root, trained.folder, "named", "engine=MXNet", "option.epoch=3", "option.modelName=net")
+    words = ("serve", trained.folder / "net-symbol.json", named, "--profile", "torchserve")
+    with running(root / "log", *words, variables=trained.variables) as served:
+        yield served
+
+
+@pytest.mark.parametrize("body", BODIES)
+@pytest.mark.parametrize("dress", APART["mxnet"])
+def test_a_cell_of_the_matrix(
+    server: ServerProcess, other: ServerProcess, trained: Trained, dress: str, body: str
+) -> None:
+    model = {"bare": "net", "DJL": "named"}[dress]
+    found = asked(other if body == "TorchServe" else server, model, body, pictures())
+    assert judged(found, trained.answers) == cell("mxnet", dress, body), found
 
 
 @pytest.mark.parametrize("route", ["json", "binary", "grpc"])

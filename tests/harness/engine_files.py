@@ -48,11 +48,9 @@ class EngineFile:
         return [int(one) for one in told.ravel()]
 
 
-def write_all(root: Path) -> list[EngineFile]:
-    """Write one model for each engine that opens files of its own."""
+def write_scripted(path: Path) -> Path:
+    """Write the network as a TorchScript file, and return its path."""
     torch = pytest.importorskip("torch")
-    with process() as ask:
-        ask(save_digits, root / "saved")
     layers = []
     for weight, bias in zip(network().coefs_, network().intercepts_, strict=True):
         layer = torch.nn.Linear(*weight.shape)
@@ -61,11 +59,19 @@ def write_all(root: Path) -> list[EngineFile]:
             layer.bias.copy_(torch.tensor(bias))
         layers.append(layer)
     module = torch.nn.Sequential(layers[0], torch.nn.ReLU(), layers[1], torch.nn.Softmax(1))
-    torch.jit.trace(module, torch.zeros(1, 64)).save(str(root / "scripted.pt"))
+    torch.jit.trace(module, torch.zeros(1, 64)).save(str(path))
+    return path
+
+
+def write_all(root: Path) -> list[EngineFile]:
+    """Write one model for each engine that opens files of its own."""
+    with process() as ask:
+        ask(save_digits, root / "saved")
+    scripted = write_scripted(root / "scripted.pt")
     paddle = write_paddle(root / "program")
     return [
         EngineFile("onnx", write_onnx(root / "graph.onnx"), "x", 16, "scores", True),
-        EngineFile("torch", root / "scripted.pt", "", 16, "", True),
+        EngineFile("torch", scripted, "", 16, "", True),
         EngineFile("openvino", write_openvino(root / "inter.xml"), "x", 16, "scores", True),
         EngineFile("paddle", paddle, "x", 16, "", True),
         EngineFile("tensorflow", root / "saved", "pixels", 1, "scores", True),

@@ -24,10 +24,13 @@ _COLOURS = {VersionState.READY: "green", VersionState.FAILED: "red", VersionStat
 
 
 class Progress:
-    """The line while models load. On a screen it is one line; in a log, one line per model."""
+    """The line while models load. On a screen it is one line; in a log, one line per model. One that `lasts` has a line
+    per model for what is loaded after the start, too.
+    """
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, lasts: bool = False) -> None:
         self._console = console
+        self._lasts = lasts
         self._loading: dict[tuple[str, str], float] = {}  # since when, in seconds of the monotonic clock
         self._status = Status("reading models", console=console)
         self._is_over = False
@@ -44,8 +47,8 @@ class Progress:
         self._is_over = True
 
     def __call__(self, status: VersionStatus) -> None:
-        """Show that a version changed its state, as long as the server is starting."""
-        if self._is_over:
+        """Show that a version changed its state."""
+        if self._is_over and not self._lasts:
             return
         key = (status.model, status.version)
         if status.state is VersionState.LOADING:
@@ -54,6 +57,8 @@ class Progress:
             since = self._loading.pop(key, None)
             took = "" if since is None else f" ({time.monotonic() - since:.1f} s)"
             print_sentence(self._console, _line(status, took))
+        if self._is_over:
+            return
         names = ", ".join(f"{model} {version}" for model, version in self._loading)
         self._status.update(Text(visible(f"loading {names}") if names else ""))
 

@@ -28,6 +28,7 @@ from trivium.commands.life import (
     StopReport,
 )
 from trivium.commands.process import screen
+from trivium.commands.reload import FileFollower
 from trivium.commands.stopping import keep_hangups
 from trivium.config.options import ServerConfig
 from trivium.core.server import Server
@@ -78,10 +79,13 @@ def record(
 
     def progress(server: Server) -> AbstractContextManager[Progress]:
         """Show what is being loaded."""
-        return Progress(console)
+        return Progress(console, config.models.reload)
+
+    follower = FileFollower([place for place in paths if isinstance(place, Path) and place.exists()])
 
     async def up(server: Server, report: StartReport) -> None:
         """Show how it is asked."""
+        follower.begin()
         if report.listeners.url:
             greet(console, report.listeners.url, report.specs)
 
@@ -89,7 +93,7 @@ def record(
         parts=ServerParts(catalogue=CATALOGUE, config=config),
         words=LifeWords(
             opening=_opening(paths),
-            loaded=partial(_loaded, console),
+            loaded=partial(_loaded, console, config.models.reload),
             stopping=_stopping,
             cut_off=_cut_off,
             stopped=_stopped,
@@ -97,9 +101,10 @@ def record(
         say=lambda line: console.print(line, markup=False, soft_wrap=isinstance(line, Text)),
         add=lambda server: app.add_all(server, paths),
         listens=ListenMoment.ADDED,
-        fatal=FatalFailure.ALL,
+        fatal=FatalFailure.NONE if config.models.reload else FatalFailure.ALL,
         progress=progress,
         up=up,
+        beside=follower.beside if config.models.reload else life.no_companion,
     )
 
 
@@ -113,11 +118,13 @@ def _shown(place: Place) -> str:
     return shown(place.uri) if isinstance(place, ModelSource) else str(place)
 
 
-def _loaded(console: Console, report: StartReport) -> Iterator[RenderableType]:
+def _loaded(console: Console, goes_on: bool, report: StartReport) -> Iterator[RenderableType]:
     """Say what is up."""
     yield from models_screen(report.listing, report.specs, console)
     if not report.specs:
-        yield Text("Nothing can be served; see the reasons above.", "red")
+        more = " Save a mended file, and it is loaded." if goes_on else ""
+        yield Text(f"Nothing can be served; see the reasons above.{more}", "red")
+    if not (report.specs or goes_on):
         return
     yield from map(Text, report.listeners.lines)
     if report.failed:

@@ -58,6 +58,7 @@ def core_config(
         is_lenient=models.ready_despite_failures,
         control=ModelControlMode(models.control),
         poll_seconds=models.poll_seconds,
+        follows_files=models.reload,
         cache_bytes=models.cache_bytes,
         resources=None if workers.rate_limit == "off" else parse_limits(workers.rate_limit_resources),
         recycle_items=workers.items or None,

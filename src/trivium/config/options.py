@@ -170,6 +170,12 @@ class ModelsConfig:
     poll_seconds: float = option(
         "--poll-seconds", 15.0, "Seconds between two looks at the folders, with poll.", (0.01, ANY)
     )
+    reload: bool = option(
+        "--reload",
+        False,
+        "Load a model anew whenever one of its files is saved; while the new one cannot be loaded the old one serves.",
+        is_common=True,
+    )
     config_name: str = option(
         "--model-config-name",
         "",

@@ -418,11 +418,12 @@ class Server:
         """Copy what a version that serves holds at this moment, for a developer who debugs. Raises like `infer`."""
         return self._registry.serving(model, version).debug_state()
 
-    async def poll(self) -> None:
-        """Look once for models whose files changed, and follow them, as happens by itself every `poll_seconds`. Raises
-        UNSUPPORTED where models do not follow their files.
+    async def poll(self, retries: bool = True) -> None:
+        """Look once for models whose files changed, and follow them, as happens by itself every `poll_seconds`; with
+        `retries` models that failed are tried again, changed or not. Raises UNSUPPORTED where models do not follow
+        their files.
         """
-        await self._control.poll()
+        await self._control.poll(retries)
 
     def begin_drain(self) -> None:
         """Readiness says no from now on; requests that still come are served, and nobody waits for a load or another

@@ -55,17 +55,17 @@ class CoreConfig:
     `loads_at_once` models are opened at a time, a version that fails `load_retries` times more; with `unique_names` all
     models of a name that comes twice are refused, not only the second one; `is_lenient`: models that failed do not keep
     the server from being ready. With `is_patient` requests to a model that is being loaded wait until it serves, and
-    those to one whose instances do not open wait until it is given up. With `binds_answers` an answer of user code
-    that is not as declared fails its request; else that is logged once. Folders are looked at every `poll_seconds` with
-    POLL. Cached answers take `cache_bytes` at most (0: none is cached); instances run within `resources`, unless that
-    is None. A worker process is replaced after `recycle_items` items, or growth by `recycle_bytes`, where its model
-    sets no bound of its own; one that has more than `worker_bytes` of memory is killed, and all are kept within
-    `worker_bounds`. With `client_shared_memory` clients pass tensors in shared memory, by keys that begin with none of
-    `reserved_regions`. Of buffers for request bodies `kept_buffer_bytes` at most are kept while nobody uses them, of
-    answers that are fetched later as many as `deferred` allows, of streams that are not read in time as much as
-    `unread` does. With `watches_loop` what holds up the event loop is
-    logged with its stack; one server of a process can have that. `installs_registered`: what `defaults` say of
-    installing packages holds for models that clients register, too.
+    those to one whose instances do not open wait until it is given up. With `binds_answers` an answer of user code that
+    is not as declared fails its request; else that is logged once. Folders are looked at every `poll_seconds` with
+    POLL, and with `follows_files` whenever it is asked for, whoever else changes what is served. Cached answers take
+    `cache_bytes` at most (0: none is cached); instances run within `resources`, unless that is None. A worker process
+    is replaced after `recycle_items` items, or growth by `recycle_bytes`, where its model sets no bound of its own; one
+    that has more than `worker_bytes` of memory is killed, and all are kept within `worker_bounds`. With
+    `client_shared_memory` clients pass tensors in shared memory, by keys that begin with none of `reserved_regions`. Of
+    buffers for request bodies `kept_buffer_bytes` at most are kept while nobody uses them, of answers that are fetched
+    later as many as `deferred` allows, of streams that are not read in time as much as `unread` does. With
+    `watches_loop` what holds up the event loop is logged with its stack; one server of a process can have that.
+    `installs_registered`: what `defaults` say of installing packages holds for models that clients register, too.
     """
 
     version: str = "0"
@@ -78,6 +78,7 @@ class CoreConfig:
     binds_answers: bool = True
     control: ModelControlMode = ModelControlMode.EXPLICIT
     poll_seconds: float = 15.0
+    follows_files: bool = False
     cache_bytes: int = 0
     resources: ResourceLimits | None = None
     recycle_items: int | None = None

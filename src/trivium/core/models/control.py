@@ -91,7 +91,8 @@ class ModelControl:
         self._folders: defaultdict[str, list[Path]] = defaultdict(list)
         self._is_open = config.control is ModelControlMode.EXPLICIT
         self._polling: RepositoryPoller | None = None
-        if config.control is ModelControlMode.POLL:
+        self._is_timed = config.control is ModelControlMode.POLL
+        if self._is_timed or config.follows_files:
             self._polling = RepositoryReconciler(registry, lifecycle, repository, config.poll_seconds).polling
 
     def begin(self, operation: Change, sink: Sink) -> None:
@@ -108,14 +109,16 @@ class ModelControl:
 
     def start_watch(self) -> None:
         """Once everything has been loaded."""
-        if self._polling is not None:
+        if self._polling is not None and self._is_timed:
             self._polling.start()
 
-    async def poll(self) -> None:
-        """Look once, and follow what changed. Raises UNSUPPORTED where models do not follow their files."""
+    async def poll(self, retries: bool = True) -> None:
+        """Look once, and follow what changed; with `retries` try again what failed. Raises UNSUPPORTED where models do
+        not follow their files.
+        """
         if self._polling is None:
             raise _not_polled()
-        await self._polling.poll()
+        await self._polling.poll(retries)
 
     def begin_drain(self) -> None:
         """Give up the changes in work, since nobody will be served by them, and answer those who wait for one. A call
@@ -521,6 +524,6 @@ def _not_polled() -> ServeError:
         Code.UNSUPPORTED,
         spoken(
             "The models of this server do not follow their files, so there is nothing to look at. Start it with "
-            "--model-control poll."
+            "--model-control poll, or with --reload."
         ),
     )

@@ -66,13 +66,16 @@ class RepositoryPoller:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def poll(self) -> None:
-        """One look, and what follows from it; behind one that is under way."""
+    async def poll(self, retries: bool = True) -> None:
+        """One look, and what follows from it; behind one that is under way. With `retries` what failed counts as
+        changed.
+        """
         async with self._turn:
             before = self._seen
             async with asyncio.timeout(READ_SECONDS):
                 now = self._seen = await asyncio.to_thread(self._look)
-            decision = decide(merged(before), merged(now), self._unsettled())
+            unsettled = self._unsettled() if retries else frozenset()
+            decision = decide(merged(before), merged(now), unsettled)
             if not decision.is_empty:
                 await self._follow(decision)
 
