@@ -3,7 +3,7 @@ PYTHON ?= python3
 # Every server that a test starts would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-words test check e2e original soak soak-hour audit bench bench-djl bench-llm bench-torchserve gpu path lines overload food11 genai tokenizers mlflow clients vllm docs site clean
+.PHONY: demo demo-words test check console-check console-build e2e original soak soak-hour audit bench bench-djl bench-llm bench-torchserve gpu path lines overload food11 genai tokenizers mlflow clients vllm docs site clean
 
 # $(call venv,NAME,EXTRA): .venv-NAME with the package and one extra, or none, made anew when pyproject.toml changes.
 define venv
@@ -130,12 +130,26 @@ soak: .venv-test/.made .venv-tokenizers/npm/.made  ## The whole of what the end-
 soak-hour: .venv-test/.made  ## An hour of mixed traffic, whose slopes must be flat; writes docs/benchmarks/soak.md.
 	.venv-test/bin/python -m bench.soak
 
-check: .venv-check/.made  ## Format, lint, types, import contracts, and the gates of tests/gates.
+check: .venv-check/.made console-check  ## Format, lint, types, import contracts, the gates of tests/gates, and the page.
 	.venv-check/bin/ruff format --check .
 	.venv-check/bin/ruff check .
 	.venv-check/bin/mypy
 	.venv-check/bin/lint-imports
 	.venv-check/bin/python -m tests.gates
+
+# The page's own tools, of which the package needs none: what they make is committed.
+console/node_modules/.made: console/package.json console/package-lock.json
+	command -v npm >/dev/null || (apt-get update -q && apt-get install -y -q --no-install-recommends nodejs npm)
+	cd console && npm ci --silent --ignore-scripts
+	touch $@
+
+console-check: console/node_modules/.made  ## Types and tests of the page's sources; the committed page is what they make.
+	cd console && npm run --silent check && npm run --silent test
+	cd console && npm run --silent build -- --logLevel warn --outDir node_modules/.built --emptyOutDir
+	node console/compare.mjs console/node_modules/.built src/trivium/console
+
+console-build: console/node_modules/.made  ## Write the page that is served into src/trivium/console.
+	cd console && npm run --silent build -- --logLevel warn
 
 audit: .venv-test/.made .venv-audit/.made  ## Look for known weaknesses of the packages that the tests install; asks the network.
 	.venv-test/bin/python -m pip freeze --exclude-editable | sed 's/+.*//' > .venv-audit/installed.txt
@@ -201,4 +215,4 @@ docs: .venv-test/.made  ## Write the pages that are made from code; fails if one
 	.venv-test/bin/python docs/make.py
 
 clean:
-	rm -rf .venv-* bench/.cache site
+	rm -rf .venv-* bench/.cache site console/node_modules

@@ -1,0 +1,64 @@
+// The requests that the forms make. Pure.
+
+import type { Prepared } from "./snippets";
+import type { TryIt } from "./api";
+
+const JSON_TYPE: [string, string] = ["Content-Type", "application/json"];
+
+export function v2Request(model: string, body: string): Prepared {
+  const path = `/v2/models/${encodeURIComponent(model)}/infer`;
+  return { method: "POST", path, headers: [JSON_TYPE], body: { text: body } };
+}
+
+/** A body as the model's own route takes it. */
+export function bodyRequest(way: TryIt, text: string, contentType: string): Prepared {
+  const headers: [string, string][] = contentType ? [["Content-Type", contentType]] : [];
+  return { method: way.method, path: way.path, headers, body: { text } };
+}
+
+export function fileRequest(way: TryIt, file: Blob, name: string): Prepared {
+  const type = file.type || "application/octet-stream";
+  return { method: way.method, path: way.path, headers: [["Content-Type", type]], body: { file, name } };
+}
+
+export interface Message {
+  role: "user" | "assistant" | "system";
+  content: string;
+}
+
+export function chatRequest(model: string, messages: Message[], settings: { max_tokens: number; temperature: number }): Prepared {
+  const body = JSON.stringify({ model, messages, ...settings, stream: true });
+  return { method: "POST", path: "/v1/chat/completions", headers: [JSON_TYPE], body: { text: body }, is_streamed: true };
+}
+
+/** The first text somewhere in an example, which a form of one text edits. */
+export function firstText(example: unknown): string {
+  if (typeof example === "string") return example;
+  if (typeof example !== "object" || example === null) return "";
+  for (const value of Object.values(example)) {
+    const found = firstText(value);
+    if (found) return found;
+  }
+  return "";
+}
+
+/** The example with its first text replaced; the others stay. */
+export function withText(example: unknown, text: string): unknown {
+  const state = { isDone: false };
+  const visit = (value: unknown): unknown => {
+    if (state.isDone) return value;
+    if (typeof value === "string" && value) {
+      state.isDone = true;
+      return text;
+    }
+    if (Array.isArray(value)) return value.map(visit);
+    if (typeof value !== "object" || value === null) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, visit(one)]));
+  };
+  return visit(example);
+}
+
+/** A request's body out of an example: a text as it is, anything else as JSON. */
+export function bodyText(example: unknown): string {
+  return typeof example === "string" ? example : example === null || example === undefined ? "" : JSON.stringify(example, null, 1).replace(/\n\s*/g, " ");
+}
