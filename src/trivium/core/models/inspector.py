@@ -23,11 +23,12 @@ import msgspec
 
 from trivium.codecs.spec_codec import decode, encode
 from trivium.core.models.trials import compute_of, try_out
-from trivium.core.workers.child_process import LINES_PER_SECOND, LONGEST, last_words
+from trivium.core.workers.child_process import LINES_PER_SECOND, LONGEST
 from trivium.machine.memory import FreeMemory
 from trivium.machine.quiet_libraries import quieted
 from trivium.types.errors import Code, ServeError, named
 from trivium.types.interfaces import NO_GUARD, Engine, FindEngine, ProcessGuard, RunsFolderCode
+from trivium.types.observing import last_words
 from trivium.types.spec import Device, ModelFacts, ModelSpec
 
 STDERR_LINES = 20

@@ -5,6 +5,7 @@ versions beside its own nor how it came to be loaded.
 """
 
 import asyncio
+import time
 from collections.abc import Collection
 from collections.abc import Sequence as ItemList
 
@@ -17,6 +18,8 @@ from trivium.core.instances.scaler import Group, Launch, Scaler
 from trivium.core.models.broadcasts import FIRST_CALL, Broadcasts
 from trivium.core.models.model_context import PLAIN, ModelContext
 from trivium.core.models.model_pool import make_pool
+from trivium.core.observability.recording import heard_by
+from trivium.core.observability.statistics import ItemLog
 from trivium.core.queueing.admission import AdmissionController
 from trivium.core.queueing.answer_rules import answer_rules
 from trivium.core.queueing.call_graph import PendingCall
@@ -37,9 +40,10 @@ from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError, anew, frameless
 from trivium.types.generation import Generate, Generated
 from trivium.types.interfaces import Check, Clock, Sink
+from trivium.types.observing import InstanceDeath, VersionLoad
 from trivium.types.operations import Broadcast, CallRef, Infer, ModelDescription, ResponsePart
 from trivium.types.payload import Payload, Raw, Tensors, cover
-from trivium.types.running import Executed, InstanceId, ItemId, Part, Placement, Stepped
+from trivium.types.running import Dead, Executed, InstanceId, ItemId, Part, Placement, Stepped
 from trivium.types.schedules import Graph, Sequence
 from trivium.types.spec import Device, InstanceGroup, Isolation, ModelSpec, StandingCall
 from trivium.types.state import ItemState
@@ -72,6 +76,7 @@ class ServedModel:
         self._counters, self._responses = answering(
             spec, self._adapter, clock.now, context.measures, context.recorder
         )
+        self._own_log = self._counters.log
         has_rules = isinstance(spec.scheduling, Sequence) or spec.limits.item_deadline is not None
         self._is_plain = self._adapter.levels.are_plain and not has_rules
         self._pool, self._member = make_pool(self, mailbox, clock, context)
@@ -296,6 +301,12 @@ class ServedModel:
             standing=self._broadcasts.standing,
         )
 
+    def resident_bytes(self) -> int:
+        """Return the resident memory of its worker processes, in bytes."""
+        now = self._clock.now()
+        statuses = (slot.status(number, now) for number, slot in self._pool.slots().items())
+        return sum(status.memory or 0 for status in statuses)
+
     def debug_state(self) -> ModelDebugState:
         """Copy what the model holds at this moment, for a developer who debugs."""
         sequences, arena = self._sequences, self._context.arena
@@ -340,7 +351,23 @@ class ServedModel:
     @property
     def deaths(self) -> Collection[str]:
         """Say what became of the last instances that died."""
+        return [death.post_mortem for death in self._scaler.deaths]
+
+    @property
+    def last_deaths(self) -> Collection[InstanceDeath]:
+        """Tell of the last instances that died."""
         return self._scaler.deaths
+
+    def listen(self, listener: ItemLog | None) -> None:
+        """Let one more hear how items end, in place of the one before; None: nobody more."""
+        self._counters.log = heard_by(self._own_log, listener)
+
+    def load(self) -> VersionLoad:
+        """Count its instances, and the items that they have in work."""
+        size, opening = self._pool.size, self._scaler.opening()
+        least = sum(group.minimum for group in self._scaler.groups())
+        lack = max(least - size - opening, 0)
+        return VersionLoad(self.spec.name, self.spec.version, size, opening, lack, self._pool.running)
 
     @property
     def is_failed(self) -> bool:
@@ -433,16 +460,17 @@ class ServedModel:
         """An instance wants to be replaced."""
         self._scaler.review()
 
-    def died(
-        self, slot: InstanceSlot, post_mortem: str, lost: ItemList[Item], recalled: ItemList[Item]
-    ) -> None:
+    def died(self, slot: InstanceSlot, fate: Dead, lost: ItemList[Item], recalled: ItemList[Item]) -> None:
         """Queue again what a dead instance had not begun, in front and in order; end the rest. In this order,
         since whoever is told may cancel at once what was recalled.
         """
-        self._scaler.died(slot, post_mortem)
+        spec, name = self.spec, slot.placement.name
+        death = InstanceDeath(time.time(), spec.name, spec.version, name, fate.cause, fate.last_lines)
+        self._scaler.died(slot, death)
+        self._context.news.tell(death)
         error = ServeError(
             Code.WORKER_DIED,
-            f"An instance of model '{self.spec.name}' died. {post_mortem}",
+            f"An instance of model '{self.spec.name}' died. {death.post_mortem}",
             info=_death(self.spec.name, slot),
         )
         lost = [*lost, *(item for item in recalled if item.item >= FIRST_CALL)]  # for this one alone
