@@ -23,10 +23,12 @@ milliseconds, in seconds.
 class Option(Setting):
     """A setting of the server, by its name without regard to groups, like `http_port`.
 
-    `group` and `key` say where it stands: `key` under `[group]` in the file, `config.group.key` in code.
+    `is_secret`: its value is shown to nobody. `group` and `key` say where it stands: `key` under `[group]` in the file,
+    `config.group.key` in code.
     """
 
     is_common: bool = False
+    is_secret: bool = False
     group: str = ""
     key: str = ""
 
@@ -52,25 +54,25 @@ def option(
     help: str,
     within: tuple[float, float] = (0, ANY),
     choices: tuple[str, ...] = (),
-    is_common: bool = False,
+    **marks: bool,
 ) -> Any:
-    """Make a field of a group. With `is_common` the help shows it at its top, among what most people need. A number
-    with a fraction is a time in seconds.
+    """Make a field of a group. `marks` are those of `Option`: with `is_common` the help shows it at its top, among what
+    most people need. A number with a fraction is a time in seconds.
     """
     kind = OneOf(choices) if choices else _kind(type(default), *within)
-    return _field(flag, kind, default, help, is_common)
+    return _field(flag, kind, default, help, **marks)
 
 
 def size_option(
     flag: str, default: int, help: str, within: tuple[int, int] = (0, ANY), is_common: bool = False
 ) -> Any:
     """Make a field of a group that is a number of bytes, which may have a unit."""
-    return _field(flag, Size(*within), default, help, is_common)
+    return _field(flag, Size(*within), default, help, is_common=is_common)
 
 
-def _field(flag: str, kind: Kind, default: Any, help: str, is_common: bool) -> Any:
+def _field(flag: str, kind: Kind, default: Any, help: str, **marks: bool) -> Any:
     name = flag.removeprefix("--").replace("-", "_")
-    made = Option(name, kind, default, help, variable=PREFIX + name.upper(), is_common=is_common)
+    made = Option(name, kind, default, help, variable=PREFIX + name.upper(), **marks)
     return field(default=default, metadata={"option": made})
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from trivium.types.errors import Code, ServeError
 from trivium.types.spec import ModelSpec
+from trivium.types.spoken import spoken
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,8 @@ class SignedIn:
 
 def _no_keys(key: str) -> SignedIn:
     raise ServeError(
-        Code.INVALID, "Nobody signs in here: this server has no keys. Start it with --keys to ask for some."
+        Code.INVALID,
+        spoken("Nobody signs in here: this server has no keys. Start it with --keys to ask for some."),
     )
 
 

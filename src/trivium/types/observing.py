@@ -73,12 +73,13 @@ class LostNews(msgspec.Struct, frozen=True, gc=False):
 
 
 class VersionLoad(msgspec.Struct, frozen=True, gc=False):
-    """Counts the instances of a version that serves: `open` ones, those that are `opening`, those that `lack` though
-    they should be there; and the items that instances have in work (`running`).
+    """Counts the instances of a version that serves, of an `engine`: `open` ones, those that are `opening`, those that
+    `lack` though they should be there; and the items that instances have in work (`running`).
     """
 
     model: str
     version: str
+    engine: str
     open: int
     opening: int
     lack: int

@@ -367,7 +367,8 @@ class ServedModel:
         size, opening = self._pool.size, self._scaler.opening()
         least = sum(group.minimum for group in self._scaler.groups())
         lack = max(least - size - opening, 0)
-        return VersionLoad(self.spec.name, self.spec.version, size, opening, lack, self._pool.running)
+        spec = self.spec
+        return VersionLoad(spec.name, spec.version, spec.engine, size, opening, lack, self._pool.running)
 
     @property
     def is_failed(self) -> bool:
