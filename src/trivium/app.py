@@ -132,9 +132,11 @@ def build(
         inspector.close,
         inspector.try_model,
     )
-    return Server(
+    server = Server(
         catalogue.formats if formats is None else formats, catalogue.find_engine, services, settings
     )
+    inspector.hears = server.note_line
+    return server
 
 
 def listeners(catalogue: Catalogue, config: ServerConfig) -> list[Listener]:

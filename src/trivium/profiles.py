@@ -92,7 +92,7 @@ def listeners(profile: Profile, config: ServerConfig) -> list[Listener]:
     are_on = {name for name, each in binds.items() if each is not None}
     scrapes_apart = METRICS in are_on and server.scrapes_apart
     off = {each.protocol for each in server.switches if not each.is_on(config)}
-    if not (server.has_console or config.console.is_asked_for):
+    if not (server.has_console or config.server.console or OWN_CONSOLE in are_on):
         off.add(CONSOLE)
     for listener in profile.listeners:
         bind = binds[listener.name]
@@ -130,7 +130,7 @@ def _binds(config: ServerConfig) -> Mapping[str, BindAddress | None]:
     return {
         HTTP: None if http.no_http else _bind(host, http.port, http.socket, http.reuse_http_port),
         MANAGEMENT: _bind(own.host or host, own.port, own.socket),
-        OWN_CONSOLE: _bind(host, config.console.port),
+        OWN_CONSOLE: _bind(host, config.server.console_port),
         GRPC: None if grpc.no_grpc else _bind(grpc.host or host, grpc.port, "", grpc.reuse_grpc_port),
         METRICS: None if metrics.no_metrics else _bind(metrics.host or host, metrics.port),
         GRPC_MANAGEMENT: _bind(own.grpc_host or host, own.grpc_port),

@@ -91,7 +91,7 @@ def _warn_of_plain(config: ServerConfig, entrances: Mapping[str, Entrance]) -> N
         "gRPC": not config.grpc.no_grpc,
         "metrics": config.metrics.port >= 0,
         "management": config.management.is_on,
-        "console": config.console.port >= 0,
+        "console": config.server.console_port >= 0,
         "gRPC management": config.management.grpc_port >= 0,
     }
     plain = [name for name, is_on in are_on.items() if is_on and entrances[name].tls is None]

@@ -1,4 +1,4 @@
-"""The options of the listeners: HTTP, gRPC, and management and the console where those are apart.
+"""The options of the listeners that serve models: HTTP, gRPC, and management where that is apart.
 
 Part of `options`, which says how an option is read.
 """
@@ -211,25 +211,3 @@ class ManagementConfig:
     def is_on(self) -> bool:
         """Is there a listener for management alone?"""
         return self.port >= 0 or bool(self.socket)
-
-
-@dataclass(frozen=True, slots=True)
-class ConsoleConfig:
-    """The page that shows the server and what it serves, and the routes below it."""
-
-    on: bool = option(
-        "--console",
-        False,
-        "Serve the console at /console and its routes at /api/v1, where the profile does not by itself.",
-    )
-    port: int = option(
-        "--console-port",
-        -1,
-        "Port for the console and inference alone; 0 takes a free one, -1 has none: then it is on HTTP's.",
-        (-1, 65535),
-    )
-
-    @property
-    def is_asked_for(self) -> bool:
-        """Does an option ask for it?"""
-        return self.on or self.port >= 0

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from trivium.config.listener_options import (
-    ConsoleConfig,
     GrpcConfig,
     HttpConfig,
     ManagementConfig,
@@ -72,6 +71,17 @@ class GeneralConfig:
         "--strict-requests",
         False,
         "Refuse requests to generate that have fields without effect, in place of naming those in a header line.",
+    )
+    console: bool = option(
+        "--console",
+        False,
+        "Serve the console at /console and its routes at /api/v1, where the profile does not by itself.",
+    )
+    console_port: int = option(
+        "--console-port",
+        -1,
+        "Port for the console, with inference beside it; 0 takes a free one, -1 has none: then it is on HTTP's.",
+        (-1, 65535),
     )
     drain_timeout: float = option(
         "--drain-timeout",
@@ -402,7 +412,6 @@ class ServerConfig:
     http: HttpConfig = field(default_factory=HttpConfig, metadata={"title": "HTTP"})
     grpc: GrpcConfig = field(default_factory=GrpcConfig, metadata={"title": "gRPC"})
     management: ManagementConfig = field(default_factory=ManagementConfig, metadata={"title": "Management"})
-    console: ConsoleConfig = field(default_factory=ConsoleConfig, metadata={"title": "Console"})
     metrics: MetricsConfig = field(default_factory=MetricsConfig, metadata={"title": "Metrics"})
     tracing: TracingConfig = field(default_factory=TracingConfig, metadata={"title": "Tracing"})
     models: ModelsConfig = field(default_factory=ModelsConfig, metadata={"title": "Models"})
@@ -422,7 +431,7 @@ class ServerConfig:
     def wide(self) -> str:
         """The first option that has something listen beyond this machine, with its value; empty if none does."""
         on = {
-            "--host": self.console.port >= 0 or not (self.http.no_http or self.http.socket),
+            "--host": self.server.console_port >= 0 or not (self.http.no_http or self.http.socket),
             "--grpc-host": not self.grpc.no_grpc,
             "--metrics-host": self.metrics.port >= 0 and not self.metrics.no_metrics,
             "--management-host": self.management.is_on and not self.management.socket,

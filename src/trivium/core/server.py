@@ -90,6 +90,7 @@ from trivium.types.operations import (
     Watch,
 )
 from trivium.types.payload import PayloadKind, Raw, RawPart, Scalar, Tensors
+from trivium.types.recording import InstanceName
 from trivium.types.schedules import Graph
 from trivium.types.sources import ModelSource, Place
 from trivium.types.spec import InvalidModel, ModelSpec
@@ -264,6 +265,11 @@ class Server:
         said = [one async for one in self._lifecycle.completion.examined(found)]
         specs = [one for one in said if isinstance(one, ModelSpec)]
         return specs, unfetched + broken + [one for one in said if isinstance(one, InvalidModel)]
+
+    def note_line(self, spec: ModelSpec, line: str) -> None:
+        """Keep a line that a model's own code has printed before it had a worker."""
+        name = InstanceName(spec.name, spec.version, 0)
+        self._workers.lines.voice(name, "completing").say(line)
 
     def specs(self) -> tuple[ModelSpec, ...]:
         """The specs of all versions that serve, sorted by model, then version number."""

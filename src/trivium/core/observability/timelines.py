@@ -22,7 +22,7 @@ SLOW_SECONDS = 300.0
 """For which a slow request stays among the slowest."""
 
 SAMPLE_SECONDS = 0.2
-"""Between two of the sample, at least."""
+"""Between two of the sample, and between two failures that are told to who listens, at least."""
 
 EARLY_SECONDS = 2.0
 """For which an item waits for the end of its execution."""
@@ -53,7 +53,7 @@ class TimelineBook:
         self._failed: deque[Timeline] = deque(maxlen=MOST_FAILED)
         self._sample: deque[Timeline] = deque(maxlen=MOST_SAMPLED)
         self._count = 0
-        self._sampled_at = float("-inf")
+        self._sampled_at = self._told_at = float("-inf")
         self._since: float | None = None
         self._news = news
 
@@ -89,13 +89,14 @@ class TimelineBook:
             heapq.heappush(self._slowest, entry)
         elif line.total > self._slowest[0][0]:
             heapq.heapreplace(self._slowest, entry)
-        is_sampled = now - self._sampled_at >= SAMPLE_SECONDS
         if line.error:
             self._failed.append(line)
-        elif is_sampled:
-            self._sample.append(line)
-        if is_sampled:
+            if now - self._told_at >= SAMPLE_SECONDS:
+                self._told_at = now
+                self._news.tell(line)
+        elif now - self._sampled_at >= SAMPLE_SECONDS:
             self._sampled_at = now
+            self._sample.append(line)
             self._news.tell(line)
 
     def received(self, since: float) -> float:
