@@ -83,8 +83,8 @@ class PaceWindow:
         tracks = self._tracks = {name: self._tracks.get(name) or _Track() for name in counts}
         paces = {}
         for name, each in counts.items():
-            paces[name] = tracks[name].pace(each, now)
             tracks[name].take(each, now)
+            paces[name] = tracks[name].pace(each, now)
         return paces
 
 
