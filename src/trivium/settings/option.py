@@ -48,31 +48,34 @@ class Option(Setting):
         return type(self.default)
 
 
-def option(
+def option(  # noqa: PLR0913 - each is a word of its row
     flag: str,
     default: Any,
     help: str,
     within: tuple[float, float] = (0, ANY),
     choices: tuple[str, ...] = (),
-    **marks: bool,
+    is_common: bool = False,
+    is_secret: bool = False,
 ) -> Any:
-    """Make a field of a group. `marks` are those of `Option`: with `is_common` the help shows it at its top, among what
-    most people need. A number with a fraction is a time in seconds.
+    """Make a field of a group. With `is_common` the help shows it at its top, among what most people need; one that
+    `is_secret` is shown to nobody. A number with a fraction is a time in seconds.
     """
     kind = OneOf(choices) if choices else _kind(type(default), *within)
-    return _field(flag, kind, default, help, **marks)
+    return _field(flag, kind, default, help, is_common, is_secret)
 
 
 def size_option(
     flag: str, default: int, help: str, within: tuple[int, int] = (0, ANY), is_common: bool = False
 ) -> Any:
     """Make a field of a group that is a number of bytes, which may have a unit."""
-    return _field(flag, Size(*within), default, help, is_common=is_common)
+    return _field(flag, Size(*within), default, help, is_common)
 
 
-def _field(flag: str, kind: Kind, default: Any, help: str, **marks: bool) -> Any:
+def _field(flag: str, kind: Kind, default: Any, help: str, is_common: bool, is_secret: bool = False) -> Any:
     name = flag.removeprefix("--").replace("-", "_")
-    made = Option(name, kind, default, help, variable=PREFIX + name.upper(), **marks)
+    made = Option(
+        name, kind, default, help, variable=PREFIX + name.upper(), is_common=is_common, is_secret=is_secret
+    )
     return field(default=default, metadata={"option": made})
 
 

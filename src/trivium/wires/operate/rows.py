@@ -257,16 +257,22 @@ def _finding(finding: Finding) -> FindingRow:
 def instances(seen: Observation) -> Instances:
     """Return the instances of the model that was asked for, each with how it died before."""
     assert seen.described is not None, "it was asked for"
+    model = seen.described.statuses[0].model
     deaths: dict[tuple[str, str], list[DeathRow]] = {}
     for death in seen.deaths:
         deaths.setdefault((death.version, death.instance), []).append(_death(death))
     rows = [row for each in seen.described.models for row in _instance_rows(each, deaths)]
-    opening = {each.spec.version for each in seen.described.models if each.opening}
+    states = {load.version: _state_of_gone(load) for load in seen.snapshot.loads if load.model == model}
     lost = (
-        InstanceRow(name, version, "", "starting" if version in opening else "lost", deaths=tuple(known))
+        InstanceRow(name, version, "", states.get(version, "closed"), deaths=tuple(known))
         for (version, name), known in deaths.items()
     )
     return Instances((*rows, *lost))
+
+
+def _state_of_gone(load: VersionLoad) -> str:
+    """Say what becomes of the places of instances that have died."""
+    return "starting" if load.opening else "lost" if load.lack else "closed"
 
 
 def _instance_rows(
@@ -306,17 +312,20 @@ def requests(seen: Observation) -> Requests:
 
 def timeline_row(line: Timeline) -> TimelineRow:
     """Return how one request went."""
-    times = (line.queued, line.reading, line.computing, line.writing, line.total)
     return TimelineRow(
-        line.id,
-        line.model,
-        line.version,
-        line.received,
-        *(round(seconds, 6) for seconds in times),
-        line.together,
-        line.beside,
-        line.code or "ok",
-        line.error or None,
+        id=line.id,
+        model=line.model,
+        version=line.version,
+        received=line.received,
+        queue_s=round(line.queued, 6),
+        input_s=round(line.reading, 6),
+        compute_s=round(line.computing, 6),
+        output_s=round(line.writing, 6),
+        total_s=round(line.total, 6),
+        batch_size=line.together,
+        batched_with=line.beside,
+        status=line.code or "ok",
+        error=line.error or None,
     )
 
 

@@ -268,7 +268,11 @@ def test_instances_are_told_with_their_deaths_and_those_that_are_gone_too() -> N
     assert first["deaths"] == [
         {"when": 49.0, "cause": "It was killed by SIGSEGV.", "last_lines": ["last", MARKUP]}
     ]
-    assert (second["name"], second["state"], second["pid"]) == ("m_1", "starting", None)
+    assert (second["name"], second["state"], second["pid"]) == (
+        "m_1",
+        "starting",
+        None,
+    )  # one is being opened
 
 
 def test_lines_are_text_whatever_they_hold() -> None:
