@@ -199,7 +199,7 @@ def _shown_settings(schema: ConfigSchema, config: ServerConfig) -> Iterator[Show
 
 @cache
 def page_files() -> Mapping[str, bytes]:
-    """Read the files of the console's page, by their names; none where this installation lacks them."""
+    """Read the files of the console's page, by their names; none where this installation has none."""
     folder = Path(__file__).with_name("console")
     if not folder.is_dir():
         return {}

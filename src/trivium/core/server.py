@@ -7,7 +7,6 @@ hands it its formats, engines and probe; it knows none of them by name.
 import asyncio
 import itertools
 import os
-import time
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,14 +26,11 @@ from trivium.core.models.lifecycle import Lifecycle, LoadServices, Progress
 from trivium.core.models.readiness import ReadyAnswers
 from trivium.core.models.registry import Registry
 from trivium.core.models.repository import Repository, chosen, loading_order
-from trivium.core.models.snapshots import Snapshots
+from trivium.core.models.server_view import ServerView
 from trivium.core.models.trials import Trials
 from trivium.core.models.waiting import WaitingRoom
-from trivium.core.models.watching import Watching
 from trivium.core.observability.custom_metrics import CustomMetrics
-from trivium.core.observability.news import ServerNews
 from trivium.core.observability.recording import recorded_measure
-from trivium.core.observability.timelines import TimelineBook
 from trivium.core.observability.tracing import Tracing
 from trivium.core.queueing.deferred import DeferredAnswers
 from trivium.core.request import COMPLETED
@@ -65,13 +61,13 @@ from trivium.types.operations import (
     Infer,
     InferLazily,
     List,
+    Listen,
     Listing,
     Live,
     LogControl,
     LogReport,
     ModelDescription,
     ModelDescriptions,
-    Observation,
     Observe,
     Operation,
     Readiness,
@@ -87,10 +83,8 @@ from trivium.types.operations import (
     TraceReport,
     Unregister,
     VersionStatus,
-    Watch,
 )
 from trivium.types.payload import PayloadKind, Raw, RawPart, Scalar, Tensors
-from trivium.types.recording import InstanceName
 from trivium.types.schedules import Graph
 from trivium.types.sources import ModelSource, Place
 from trivium.types.spec import InvalidModel, ModelSpec
@@ -139,8 +133,6 @@ class Server:
         clock = LoopClock(self._loop)
         self.metrics = CustomMetrics()
         self._tracing = Tracing(clock.now, services.exporter, config.traces)
-        self._news = ServerNews()
-        self._book = TimelineBook(clock.now, time.time, self._news)
         self._workers = self._worker_services(services, clock)
         loading = LoadServices(
             find_engine,
@@ -168,8 +160,8 @@ class Server:
         self._collector = MetricsCollector(
             self._registry, self.metrics, config.measures, self._lifecycle.cache, self._watch
         )
-        self._snapshots = Snapshots(registry, self._readiness, clock.now, time.time)
-        self._watching = Watching(registry, clock, self._news, self._book, self._snapshots.take)
+        self._view = ServerView(registry, self._readiness, clock, self._workers)
+        self.note_line = self._view.note_line
         self.buffers = BufferPool(config.kept_buffer_bytes)
         self._deferred = DeferredAnswers(config.deferred, clock.now, _make_token, self.submit, self._offload)
         self.regions = Regions(config.client_shared_memory, reserved=config.reserved_regions)
@@ -184,7 +176,6 @@ class Server:
             guard=services.guard,
             recorder=services.recorder,
             call_last=clock.call_last,
-            news=self._news,
         )
 
     async def __aenter__(self) -> "Server":
@@ -252,7 +243,7 @@ class Server:
 
         def tell(status: VersionStatus) -> None:
             self._room.told(status)
-            self._news.tell(status)
+            self._workers.news.tell(status)
             if progress is not None:
                 progress(status)
 
@@ -265,11 +256,6 @@ class Server:
         said = [one async for one in self._lifecycle.completion.examined(found)]
         specs = [one for one in said if isinstance(one, ModelSpec)]
         return specs, unfetched + broken + [one for one in said if isinstance(one, InvalidModel)]
-
-    def note_line(self, spec: ModelSpec, line: str) -> None:
-        """Keep a line that a model's own code has printed before it had a worker."""
-        name = InstanceName(spec.name, spec.version, 0)
-        self._workers.lines.voice(name, "completing").say(line)
 
     def specs(self) -> tuple[ModelSpec, ...]:
         """The specs of all versions that serve, sorted by model, then version number."""
@@ -307,7 +293,7 @@ class Server:
             self._control.begin(operation, sink)
         elif isinstance(operation, InferLazily):
             return self._lazy.begin(operation, sink)
-        elif isinstance(operation, CollectMetrics | Ready | Watch):
+        elif isinstance(operation, CollectMetrics | Ready | Listen):
             return self._begin(operation, sink)
         elif isinstance(operation, DescribeAll) and operation.asked is not None:
             return self.submit(operation.asked, partial(self._describe_with, operation, sink))
@@ -319,15 +305,15 @@ class Server:
             sink(part)
         return COMPLETED
 
-    def _begin(self, operation: CollectMetrics | Ready | Watch, sink: Sink) -> Ticket:
+    def _begin(self, operation: CollectMetrics | Ready | Listen, sink: Sink) -> Ticket:
         """Begin what may take its time."""
         match operation:
             case CollectMetrics():
                 self._collector.begin(sink)
             case Ready():
                 self._readiness.begin(operation, sink)
-            case Watch():
-                return self._watching.begin(sink)
+            case Listen():
+                return self._view.begin(sink)
         return COMPLETED
 
     async def execute(self, operation: Operation) -> ResponsePart:
@@ -462,7 +448,7 @@ class Server:
             self._move(ServerState.DRAINING)
             self._room.close()
             self._control.begin_drain()
-            self._watching.close()
+            self._view.close()
 
     async def close(self, grace: float = 30.0) -> tuple[str, ...]:
         """Unload everything within `grace` seconds; what is in flight or has not ended then is given up, and has a
@@ -530,7 +516,7 @@ class Server:
             case Statistics(model, version):
                 return self._registry.report(model, version)
             case Observe(model, version):
-                return self._observed(model, version)
+                return self._view.observed(self._all_described(model, version) if model else None)
             case LogControl(change):
                 return LogReport(LOG.change(change))
             case TraceControl():
@@ -576,20 +562,6 @@ class Server:
             ),
             self._registry.default_version(model),
         )
-
-    def _observed(self, model: str, version: str) -> Observation:
-        """Return all that is known at this moment, of a model, too, if one is named. Raises NOT_FOUND."""
-        seen = Observation(
-            self._snapshots.take(), self._book.report(), LOG.settings, self._snapshots.memory()
-        )
-        if not model:
-            return seen
-        described = self._all_described(model, version)
-        name = described.statuses[0].model
-        loaded = [record.loaded for record in self._registry.records(name) if record.loaded is not None]
-        deaths = tuple(death for each in loaded for death in each.last_deaths)
-        lines = self._workers.lines.of(name)
-        return msgspec.structs.replace(seen, described=described, deaths=deaths, lines=lines)
 
     def _describe_with(self, operation: DescribeAll, sink: Sink, part: ResponsePart) -> None:
         """Describe a model, once an item has been run for that: with the first part of what it answers."""

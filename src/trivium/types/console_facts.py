@@ -1,4 +1,4 @@
-"""What a page that shows the server is told besides what the core knows: settings, places, how to try a model.
+"""Facts for a page that shows the server, besides what the core knows: settings, places, how to try a model.
 
 The composition root fills it in; the protocol that serves the page reads it.
 """

@@ -1,4 +1,4 @@
-"""What somebody who watches a server hears of: how requests went, what workers print, how instances come and go.
+"""Words for those who watch a server: how requests went, what workers print, how instances come and go.
 
 Times that people read are seconds of the Unix epoch, durations are seconds. Who counts, and who has listened since
 when, is the core's business; how it looks, a protocol's.
@@ -53,7 +53,7 @@ class InstanceDeath(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def post_mortem(self) -> str:
-        """All of it but the time, in sentences: what clients of lost requests are told."""
+        """All of it but the time, in sentences: what clients of lost requests hear."""
         return self.cause + last_words(self.last_lines)
 
 
@@ -67,7 +67,7 @@ class InstanceOpened(msgspec.Struct, frozen=True, gc=False):
 
 
 class LostNews(msgspec.Struct, frozen=True, gc=False):
-    """Counts what a listener was not told because it reads too slowly, since it was told so last."""
+    """Counts what a listener has missed because it reads too slowly, since it heard so last."""
 
     count: int
 

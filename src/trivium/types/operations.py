@@ -320,7 +320,7 @@ class Observe(msgspec.Struct, frozen=True, gc=False):
     version: str = ""
 
 
-class Watch(msgspec.Struct, frozen=True, gc=False):
+class Listen(msgspec.Struct, frozen=True, gc=False):
     """Listen, until cancelled, to what the server does: a `Snapshot` at once and every second, and each
     `VersionStatus` that has changed, `InstanceDeath`, `InstanceOpened`, `WorkerSaid` and `Timeline` as it comes. Who
     reads too slowly hears how much it has missed (`LostNews`), and who reads nothing for too long is cut off. It ends
@@ -359,7 +359,7 @@ Operation = (
     | LogControl
     | TraceControl
     | Observe
-    | Watch
+    | Listen
 )
 
 

@@ -5,11 +5,8 @@ versions beside its own nor how it came to be loaded.
 """
 
 import asyncio
-import time
 from collections.abc import Collection
 from collections.abc import Sequence as ItemList
-
-import msgspec
 
 from trivium.core.instances.mailbox import Mailbox
 from trivium.core.instances.pool import InstanceSlot
@@ -18,6 +15,7 @@ from trivium.core.instances.scaler import Group, Launch, Scaler
 from trivium.core.models.broadcasts import FIRST_CALL, Broadcasts
 from trivium.core.models.model_context import PLAIN, ModelContext
 from trivium.core.models.model_pool import make_pool
+from trivium.core.models.model_status import ModelStatus
 from trivium.core.observability.recording import heard_by
 from trivium.core.observability.statistics import ItemLog
 from trivium.core.queueing.admission import AdmissionController
@@ -40,7 +38,6 @@ from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError, anew, frameless
 from trivium.types.generation import Generate, Generated
 from trivium.types.interfaces import Check, Clock, Sink
-from trivium.types.observing import InstanceDeath, VersionLoad
 from trivium.types.operations import Broadcast, CallRef, Infer, ModelDescription, ResponsePart
 from trivium.types.payload import Payload, Raw, Tensors, cover
 from trivium.types.running import Dead, Executed, InstanceId, ItemId, Part, Placement, Stepped
@@ -102,6 +99,7 @@ class ServedModel:
             launch = self._broadcasts.around(launch)
         groups = [Group(group, isolation) for group in spec.groups]
         self._scaler = Scaler(self._pool, groups, launch, clock, self, spec.limits)
+        self.status = ModelStatus(spec, self._pool, self._scaler, clock)
         self.end_waits = self._scaler.end_waits  # of those who wait until it is scaled
         self._active = 0
         self._reading: dict[ItemId, Item] = {}  # whose bodies are read in a thread
@@ -291,21 +289,7 @@ class ServedModel:
 
     def described(self, description: ModelDescription) -> ModelDescription:
         """Add what is known of its instances and its queue."""
-        now, slots = self._clock.now(), self._pool.slots()
-        return msgspec.structs.replace(
-            description,
-            groups=self.groups,
-            instances=tuple(slot.status(number, now) for number, slot in slots.items()),
-            opening=self._scaler.opening(),
-            queued=self._queue.count,
-            standing=self._broadcasts.standing,
-        )
-
-    def resident_bytes(self) -> int:
-        """Return the resident memory of its worker processes, in bytes."""
-        now = self._clock.now()
-        statuses = (slot.status(number, now) for number, slot in self._pool.slots().items())
-        return sum(status.memory or 0 for status in statuses)
+        return self.status.described(description, self._queue.count, self._broadcasts.standing)
 
     def debug_state(self) -> ModelDebugState:
         """Copy what the model holds at this moment, for a developer who debugs."""
@@ -353,22 +337,9 @@ class ServedModel:
         """Say what became of the last instances that died."""
         return [death.post_mortem for death in self._scaler.deaths]
 
-    @property
-    def last_deaths(self) -> Collection[InstanceDeath]:
-        """Tell of the last instances that died."""
-        return self._scaler.deaths
-
     def listen(self, listener: ItemLog | None) -> None:
         """Let one more hear how items end, in place of the one before; None: nobody more."""
         self._counters.log = heard_by(self._own_log, listener)
-
-    def load(self) -> VersionLoad:
-        """Count its instances, and the items that they have in work."""
-        size, opening = self._pool.size, self._scaler.opening()
-        least = sum(group.minimum for group in self._scaler.groups())
-        lack = max(least - size - opening, 0)
-        spec = self.spec
-        return VersionLoad(spec.name, spec.version, spec.engine, size, opening, lack, self._pool.running)
 
     @property
     def is_failed(self) -> bool:
@@ -465,8 +436,7 @@ class ServedModel:
         """Queue again what a dead instance had not begun, in front and in order; end the rest. In this order,
         since whoever is told may cancel at once what was recalled.
         """
-        spec, name = self.spec, slot.placement.name
-        death = InstanceDeath(time.time(), spec.name, spec.version, name, fate.cause, fate.last_lines)
+        death = self.status.death(slot.placement.name, fate)
         self._scaler.died(slot, death)
         self._context.news.tell(death)
         error = ServeError(

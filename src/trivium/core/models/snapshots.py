@@ -1,4 +1,4 @@
-"""Copies of how the whole server does at one moment, from what there is: nothing is counted for them.
+"""Takes copies of how the whole server does at one moment, from what there is: nothing is counted for them.
 
 Used on the loop only.
 """
@@ -39,13 +39,13 @@ class Snapshots:
             self._readiness.server(),
             registry.listing(),
             registry.report(),
-            tuple(record.loaded.load() for record in registry.records() if record.loaded is not None),
+            tuple(record.loaded.status.load() for record in registry.records() if record.loaded is not None),
         )
 
     def memory(self) -> Mapping[str, int]:
         """Return the resident bytes of the server, under an empty name, and of the workers of each model."""
         found = {"": resident_bytes(os.getpid()) or 0}
         for record in self._registry.records():
-            if record.loaded is not None and (resident := record.loaded.resident_bytes()):
+            if record.loaded is not None and (resident := record.loaded.status.resident_bytes()):
                 found[record.name] = found.get(record.name, 0) + resident
         return found

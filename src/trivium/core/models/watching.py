@@ -81,7 +81,7 @@ class WatchTicket:
             self._is_held, self._held_since = True, self._now
 
     def resume(self) -> None:
-        """See `Ticket`. It is told what was kept, as far as it has room."""
+        """See `Ticket`. It gets what was kept, as far as it has room."""
         self._is_held = False
         while self._kept and not self._is_held:
             self._sink(self._kept.popleft())
@@ -116,7 +116,7 @@ class Watching:
 
     @property
     def count(self) -> int:
-        """How many listen."""
+        """Count those who listen."""
         return len(self._listeners)
 
     def begin(self, sink: Sink) -> Ticket:

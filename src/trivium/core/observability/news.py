@@ -1,4 +1,4 @@
-"""What happens to a server, for those who listen: whoever does something tells it here, and nobody need hear it."""
+"""Passes on what happens to a server: whoever does something says so here, and nobody need hear it."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""How requests went that have ended while somebody listened: the slowest, those that failed, a sample of the rest.
+"""Keeps how requests went that have ended while somebody listened: the slowest, the failed, a sample of the rest.
 
 While nobody listens there is no such log among the counters, and nothing of this is asked. The counters see when items
 end and when executions do; an item that ends before its execution waits here until that is over.

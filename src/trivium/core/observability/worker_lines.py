@@ -37,8 +37,8 @@ class _Kept:
 
 
 class WorkerLines:
-    """One per server; used on the loop only. `epoch` tells the time in seconds of the Unix epoch; each line is told to
-    who listens to the `news`.
+    """One per server; used on the loop only. `epoch` tells the time in seconds of the Unix epoch; each line is
+    among the `news`, for who listens.
     """
 
     def __init__(self, epoch: Callable[[], float], news: ServerNews = NO_NEWS) -> None:

@@ -9,7 +9,7 @@ from concurrent.futures import Executor, Future
 from dataclasses import asdict, replace
 
 from trivium.core.clock import CallLast
-from trivium.core.observability.news import NO_NEWS, ServerNews
+from trivium.core.observability.news import ServerNews
 from trivium.core.observability.worker_lines import WorkerLines
 from trivium.core.workers.arena import Arena
 from trivium.core.workers.child_process import BURIAL, END_SECONDS, TERM_SECONDS, Spawned, spawn
@@ -53,7 +53,6 @@ class WorkerServices:
         guard: ProcessGuard = NO_GUARD,
         recorder: ServingRecorder | None = None,
         call_last: CallLast | None = None,
-        news: ServerNews = NO_NEWS,
     ) -> None:
         self.submits = submits
         self.measure = measure
@@ -63,8 +62,8 @@ class WorkerServices:
         self.observer = observer
         self.guard = guard
         self.recorder = recorder
-        self.news = news
-        self.lines = WorkerLines(time.time, news)
+        self.news = ServerNews()
+        self.lines = WorkerLines(time.time, self.news)
         self._living: dict[ProcessInstance, Arena] = {}
 
     def limits(self, spec: ModelSpec) -> Limits:

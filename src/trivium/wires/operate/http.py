@@ -21,6 +21,7 @@ from trivium.types.listeners import Role
 from trivium.types.log_settings import LogChange
 from trivium.types.operations import (
     Answer,
+    Listen,
     Listing,
     Live,
     Load,
@@ -32,7 +33,6 @@ from trivium.types.operations import (
     ResponsePart,
     Scale,
     Unload,
-    Watch,
 )
 from trivium.types.protocol_context import ProtocolContext
 from trivium.types.wire import Body, Head, HttpAnswer, Target
@@ -63,7 +63,7 @@ class OperateHttp:
     """Implements `types.interfaces.WireProtocol`."""
 
     def __init__(
-        self, reader: rows.Reader, writer: EventWriter, visitors: VisitorRule, facts: ConsoleFacts
+        self, reader: rows.ConsoleReader, writer: EventWriter, visitors: VisitorRule, facts: ConsoleFacts
     ) -> None:
         self._reader = reader
         self._writer = writer
@@ -116,7 +116,7 @@ class OperateHttp:
         reader = self._reader
         match verb:
             case OperateVerb.EVENTS:
-                return Watch(), EventEncoder(self._writer)
+                return Listen(), EventEncoder(self._writer)
             case OperateVerb.REQUESTS:
                 return Observe(), Seen(rows.requests)
             case OperateVerb.SETTINGS:
@@ -150,7 +150,7 @@ def make(context: ProtocolContext) -> WireProtocol:
     """The protocol for one listener."""
     facts = context.states.of(ConsoleFacts)
     window = context.states.of(PaceWindow)
-    reader = rows.Reader(context.server_name, context.server_version, facts, window)
+    reader = rows.ConsoleReader(context.server_name, context.server_version, facts, window)
     writer = context.states.of(EventWriter, lambda: EventWriter(reader.overview, context.epoch))
     visitors = VisitorRule(rule_of(facts.hosts), context.may_change, facts.has_keys)
     return OperateHttp(reader, writer, visitors, facts)

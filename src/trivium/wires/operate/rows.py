@@ -19,9 +19,9 @@ from trivium.types.statistics import VersionStatistics
 from trivium.wires.operate.schema import (
     DeathRow,
     FindingRow,
-    InstanceCounts,
     InstanceRow,
     Instances,
+    InstanceTally,
     ListenerRow,
     LogRow,
     Logs,
@@ -49,7 +49,7 @@ _ADD_ONE = (
 )
 
 
-class Reader:
+class ConsoleReader:
     """Reads snapshots for one server, whose name and version clients see; `window` keeps what the last ones counted."""
 
     def __init__(self, name: str, version: str, facts: ConsoleFacts, window: PaceWindow) -> None:
@@ -165,7 +165,7 @@ def _row(
         pace.p99,
         sum(each.queued_items for each in counted),
         sum(load.running for load in loads),
-        InstanceCounts(sum(load.open for load in loads), opening, sum(load.lack for load in loads)),
+        InstanceTally(sum(load.open for load in loads), opening, sum(load.lack for load in loads)),
         pace.history,
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 
-class InstanceCounts(msgspec.Struct, frozen=True, gc=False):
+class InstanceTally(msgspec.Struct, frozen=True, gc=False):
     """Counts instances of a model by how they are."""
 
     ready: int
@@ -32,7 +32,7 @@ class ModelRow(msgspec.Struct, frozen=True, gc=False):
     p99_s: float | None
     waiting: int
     running: int
-    instances: InstanceCounts
+    instances: InstanceTally
     history: tuple[float, ...]
 
 
@@ -110,7 +110,7 @@ class OptionRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class FindingRow(msgspec.Struct, frozen=True, gc=False):
-    """What is to be said of a model's files, and what mends it."""
+    """Says what is wrong with a model's files, or worth knowing, and what mends it."""
 
     severity: str
     text: str
@@ -131,7 +131,7 @@ class ModelPage(ModelRow, frozen=True, gc=False, kw_only=True):
 
 
 class DeathRow(msgspec.Struct, frozen=True, gc=False):
-    """How an instance was lost, and what it had printed last."""
+    """Tells how an instance was lost, and what it had printed last."""
 
     when: float
     cause: str
@@ -174,7 +174,7 @@ class Logs(msgspec.Struct, frozen=True, gc=False):
 
 
 class TimelineRow(msgspec.Struct, frozen=True, gc=False):
-    """How one request went: `status` is "ok", or says which kind of error it is."""
+    """Tells how one request went: `status` is "ok", or says which kind of error it is."""
 
     id: str
     model: str
@@ -201,14 +201,14 @@ class Requests(msgspec.Struct, frozen=True, gc=False):
 
 
 class ListenerRow(msgspec.Struct, frozen=True, gc=False):
-    """Where the server listens."""
+    """Names a listener, and where it listens."""
 
     name: str
     address: str
 
 
 class SettingsPage(msgspec.Struct, frozen=True, gc=False):
-    """What the server was started with, where it listens, and what it takes."""
+    """Tells what the server was started with, where it listens, and what it takes."""
 
     settings: tuple[OptionRow, ...]
     listeners: tuple[ListenerRow, ...]

@@ -1,4 +1,4 @@
-"""Who may look at a server's console, and who may change something there: (head, what it asks, the server) -> refusal.
+"""Decides who may look at a console, and change something there: (head, what it asks, the server) -> refusal.
 
 A browser sends what any page tells it to, so that being reached from this machine alone is no proof: a request has to
 name this server by an address or a known name, to come from its own page or from no page at all, and a change has to

@@ -1,4 +1,4 @@
-"""How fast a model answers lately: from counts that only grow, as snapshots find them, to rates and quantiles. Pure."""
+"""Makes rates and quantiles of late of counts that only grow, as snapshots find them. Pure."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence

@@ -25,6 +25,7 @@ from trivium.types.observing import (
 from trivium.types.operations import (
     Answer,
     InstanceStatus,
+    Listen,
     Listing,
     Live,
     Load,
@@ -41,7 +42,6 @@ from trivium.types.operations import (
     Snapshot,
     Unload,
     VersionStatus,
-    Watch,
 )
 from trivium.types.protocol_context import ProtocolContext
 from trivium.types.spec import Device, Origin
@@ -129,7 +129,7 @@ def observation(shot: Snapshot, **fields: Any) -> Observation:
         ("GET", "/api/v1/overview", b"", Observe()),
         ("GET", "/api/v1/requests", b"", Observe()),
         ("GET", "/api/v1/settings", b"", Observe()),
-        ("GET", "/api/v1/events", b"", Watch()),
+        ("GET", "/api/v1/events", b"", Listen()),
         ("GET", "/api/v1/models/a%2Fb", b"", Observe("a/b")),
         ("GET", "/api/v1/models/m?version=2", b"", Observe("m", "2")),
         ("GET", "/api/v1/models/m/instances", b"", Observe("m")),
