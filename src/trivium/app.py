@@ -135,7 +135,7 @@ def build(
     server = Server(
         catalogue.formats if formats is None else formats, catalogue.find_engine, services, settings
     )
-    inspector.hears = server.note_line
+    inspector.hears = server.view.note_line
     return server
 
 

@@ -160,8 +160,7 @@ class Server:
         self._collector = MetricsCollector(
             self._registry, self.metrics, config.measures, self._lifecycle.cache, self._watch
         )
-        self._view = ServerView(registry, self._readiness, clock, self._workers)
-        self.note_line = self._view.note_line
+        self.view = ServerView(registry, self._readiness, clock, self._workers)
         self.buffers = BufferPool(config.kept_buffer_bytes)
         self._deferred = DeferredAnswers(config.deferred, clock.now, _make_token, self.submit, self._offload)
         self.regions = Regions(config.client_shared_memory, reserved=config.reserved_regions)
@@ -307,13 +306,12 @@ class Server:
 
     def _begin(self, operation: CollectMetrics | Ready | Listen, sink: Sink) -> Ticket:
         """Begin what may take its time."""
-        match operation:
-            case CollectMetrics():
-                self._collector.begin(sink)
-            case Ready():
-                self._readiness.begin(operation, sink)
-            case Listen():
-                return self._view.begin(sink)
+        if isinstance(operation, Listen):
+            return self.view.begin(sink)
+        if isinstance(operation, Ready):
+            self._readiness.begin(operation, sink)
+        else:
+            self._collector.begin(sink)
         return COMPLETED
 
     async def execute(self, operation: Operation) -> ResponsePart:
@@ -448,7 +446,7 @@ class Server:
             self._move(ServerState.DRAINING)
             self._room.close()
             self._control.begin_drain()
-            self._view.close()
+            self.view.close()
 
     async def close(self, grace: float = 30.0) -> tuple[str, ...]:
         """Unload everything within `grace` seconds; what is in flight or has not ended then is given up, and has a
@@ -516,7 +514,7 @@ class Server:
             case Statistics(model, version):
                 return self._registry.report(model, version)
             case Observe(model, version):
-                return self._view.observed(self._all_described(model, version) if model else None)
+                return self.view.observed(self._all_described(model, version) if model else None)
             case LogControl(change):
                 return LogReport(LOG.change(change))
             case TraceControl():
