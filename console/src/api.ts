@@ -110,6 +110,7 @@ export interface Timeline {
 }
 
 export interface Requests {
+  since?: number | null;
   slowest: Timeline[];
   failed: Timeline[];
   sample: Timeline[];

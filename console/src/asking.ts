@@ -1,7 +1,8 @@
 // The requests that the forms make. Pure.
 
 import type { Prepared } from "./snippets";
-import type { TryIt } from "./api";
+import type { Kind, TryIt } from "./api";
+import { drawnInput, type TensorSpec } from "./tensors";
 
 const JSON_TYPE: [string, string] = ["Content-Type", "application/json"];
 
@@ -19,6 +20,18 @@ export function bodyRequest(way: TryIt, text: string, contentType: string): Prep
 export function fileRequest(way: TryIt, file: Blob, name: string): Prepared {
   const type = file.type || "application/octet-stream";
   return { method: way.method, path: way.path, headers: [["Content-Type", type]], body: { file, name } };
+}
+
+const CLASSES = 10;
+
+/** The ways to ask a model, best first: the server's, a drawing where ten classes are told apart by the pixels of a
+ * small picture or a picture is taken, and a free body for whatever else somebody wants to send. */
+export function waysToAsk(kinds: Kind[], inputs: TensorSpec[], outputs: { shape: number[] }[]): Kind[] {
+  const isDigits = drawnInput(inputs) !== null && outputs.some((one) => one.shape.at(-1) === CLASSES);
+  const ways = [...(isDigits ? (["digit"] as const) : []), ...kinds];
+  if (kinds.includes("picture")) ways.push("digit");
+  ways.push("body");
+  return [...new Set(ways)];
 }
 
 export interface Message {

@@ -73,6 +73,7 @@ export async function listen(): Promise<void> {
   stream.addEventListener("snapshot", (event) => taken(JSON.parse(event.data) as Overview));
   stream.addEventListener("death", (event) => died(JSON.parse(event.data) as Death & { model: string; instance: string }));
   stream.addEventListener("log", (event) => logged(JSON.parse(event.data) as LogLine & { model: string }));
+  stream.addEventListener("end", () => void setTimeout(() => source === stream && void listen(), Math.random() * AGAIN_MS));
   stream.addEventListener("error", () => {
     // The browser tries by itself as long as it has not given up.
     told({ link: "lost" });

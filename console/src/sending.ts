@@ -40,7 +40,9 @@ export async function send(request: Prepared): Promise<Answer> {
 
 export function init({ method, headers, body }: Prepared, signal?: AbortSignal): RequestInit {
   const content = body === null ? null : "text" in body ? body.text : body.file;
-  return { method, headers, body: content, ...(signal ? { signal } : {}) };
+  // Without it a cookie is not taken for a key: another site's page can send cookies, but not this.
+  const own: [string, string][] = [...headers, ["Trivium-Console", "1"]];
+  return { method, headers: own, body: content, ...(signal ? { signal } : {}) };
 }
 
 function shortened(text: string): string {

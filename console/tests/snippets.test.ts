@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { test } from "node:test";
-import { bodyText, chatRequest, firstText, v2Request, withText } from "../src/asking";
+import { bodyText, chatRequest, firstText, v2Request, waysToAsk, withText } from "../src/asking";
 import { type Prepared, snippet } from "../src/snippets";
 
 const ORIGIN = "http://127.0.0.1:8080";
@@ -56,4 +56,12 @@ test("the first text of an example is the one that is edited", () => {
   assert.deepEqual(withText(example, "new"), { inputs: [{ text: "new", lang: "en" }], n: 1 });
   assert.equal(bodyText({ text: "a\n b" }), '{ "text": "a\\n b" }');
   assert.equal(bodyText("plain"), "plain");
+});
+
+test("a digit can be drawn where ten classes are told apart, or a picture is taken", () => {
+  const image = [{ name: "x", datatype: "FP32", shape: [-1, 1, 8, 8] }];
+  assert.deepEqual(waysToAsk(["tensors"], image, [{ shape: [-1, 10] }]), ["digit", "tensors", "body"]);
+  assert.deepEqual(waysToAsk(["tensors"], image, [{ shape: [-1, 3] }]), ["tensors", "body"]);
+  assert.deepEqual(waysToAsk(["picture"], [], []), ["picture", "digit", "body"]);
+  assert.deepEqual(waysToAsk(["body"], [], []), ["body"]);
 });

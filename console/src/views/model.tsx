@@ -114,10 +114,11 @@ function PartOf({ part, model, row, live }: { part: Part; model: Model | null; r
 function NowPart({ row, model, live }: { row: Row; model: Model | null; live: Live }) {
   const findings = model?.findings ?? [];
   const isIdle = row.state !== "ready" && row.requests === 0;
-  const found = findings.length > 0 && (
+  const others = findings.filter((one) => one.text !== row.reason);
+  const found = others.length > 0 && (
     <section>
       <h2>Findings</h2>
-      <Findings findings={findings} />
+      <Findings findings={others} />
     </section>
   );
   return (
@@ -139,8 +140,8 @@ function NowPart({ row, model, live }: { row: Row; model: Model | null; live: Li
 /** What the one finding says that could be the reason, and how to go on from there. */
 function mendOf(row: Row, findings: Finding[]): string {
   const errors = findings.filter((one) => one.severity === "error");
-  const mend = errors.length === 1 ? errors[0]?.mend : null;
-  const first = mend ? mend.replace(/([^.?!])$/, "$1.") : `Mend what ${errors.length ? "the findings name" : "stands there"}.`;
+  const mend = (errors.find((one) => one.text === row.reason && one.mend) ?? errors[0])?.mend;
+  const first = mend ? mend.replace(/([^.?!])$/, "$1.") : "Mend what is named there.";
   return row.state === "ready" ? first : `${first} Then press Load.`;
 }
 

@@ -6,7 +6,9 @@ import { type Finding, Refusal } from "../api";
 
 const TONES: Record<string, string> = {
   ready: "good",
+  busy: "good",
   failed: "bad",
+  lost: "bad",
   unavailable: "bad",
   loading: "busy",
   starting: "busy",

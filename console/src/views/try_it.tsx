@@ -2,6 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import type { Kind, Model, Row } from "../api";
+import { waysToAsk } from "../asking";
 import { type Answer, send } from "../sending";
 import type { Prepared } from "../snippets";
 import { AnswerView } from "./answer";
@@ -32,7 +33,7 @@ export interface FormProps {
 const FORMS = { digit: DigitForm, tensors: TensorsForm, text: TextForm, picture: PictureForm, body: BodyForm };
 
 export function TryItPart({ model, row }: { model: Model; row: Row }) {
-  const kinds = model.try_it.kinds.filter((kind) => kind in NAMES);
+  const kinds = waysToAsk(model.try_it.kinds, model.inputs, model.outputs).filter((kind) => kind in NAMES);
   const [chosen, setKind] = useState<Kind | null>(null);
   const kind = chosen && kinds.includes(chosen) ? chosen : kinds[0];
   if (!kind) return <p class="waits">This model takes nothing that could be typed here.</p>;
