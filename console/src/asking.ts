@@ -7,8 +7,12 @@ import { drawnInput, type TensorSpec } from "./tensors";
 const JSON_TYPE: [string, string] = ["Content-Type", "application/json"];
 
 export function v2Request(model: string, body: string): Prepared {
-  const path = `/v2/models/${encodeURIComponent(model)}/infer`;
-  return { method: "POST", path, headers: [JSON_TYPE], body: { text: body } };
+  return { method: "POST", path: inferPath(model), headers: [JSON_TYPE], body: { text: body } };
+}
+
+/** Where a free body goes: tensors by v2, all else to the route that the server names. */
+export function bodyWay(model: string, way: TryIt): TryIt {
+  return way.kinds.includes("tensors") ? { ...way, method: "POST", path: inferPath(model), content_type: JSON_TYPE[1] } : way;
 }
 
 /** A body as the model's own route takes it. */
@@ -28,7 +32,8 @@ const CLASSES = 10;
  * small picture or a picture is taken, and a free body for whatever else somebody wants to send. */
 export function waysToAsk(kinds: Kind[], inputs: TensorSpec[], outputs: { shape: number[] }[]): Kind[] {
   const isDigits = drawnInput(inputs) !== null && outputs.some((one) => one.shape.at(-1) === CLASSES);
-  const ways = [...(isDigits ? (["digit"] as const) : []), ...kinds];
+  const others = kinds.filter((kind) => kind !== "digit" || drawnInput(inputs) !== null);
+  const ways = [...(isDigits ? (["digit"] as const) : []), ...others];
   if (kinds.includes("picture")) ways.push("digit");
   ways.push("body");
   return [...new Set(ways)];
@@ -42,6 +47,10 @@ export interface Message {
 export function chatRequest(model: string, messages: Message[], settings: { max_tokens: number; temperature: number }): Prepared {
   const body = JSON.stringify({ model, messages, ...settings, stream: true });
   return { method: "POST", path: "/v1/chat/completions", headers: [JSON_TYPE], body: { text: body }, is_streamed: true };
+}
+
+function inferPath(model: string): string {
+  return `/v2/models/${encodeURIComponent(model)}/infer`;
 }
 
 /** The first text somewhere in an example, which a form of one text edits. */

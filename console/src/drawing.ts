@@ -9,17 +9,19 @@ export interface Point {
 export type Stroke = readonly Point[];
 
 const FINE = 4; // samples along each side of a pixel
-const MARGIN = { 8: 0, 28: 4 } as const; // pixels that the training pictures leave free
+const SMALL = 8; // a picture that a digit fills; larger ones leave a seventh free on each side
+const [BROAD, FINE_LINE] = [1.05 / 8, 1 / 13]; // half a stroke's width, of the part that is drawn on
 
 /** Ink from 0 to 1, row by row, `side` × `side`: the drawing is moved to the middle and fills the height, as in the
- * pictures that such models have learnt. Nothing drawn is all zeros. */
-export function inked(strokes: readonly Stroke[], side: 8 | 28): number[] {
+ * pictures that such models have learnt; in the smallest it is broadened, too, and its lines are broad. Nothing drawn is all zeros. */
+export function inked(strokes: readonly Stroke[], side: number): number[] {
   const drawn = strokes.filter((stroke) => stroke.length > 0);
   const pixels = new Array<number>(side * side).fill(0);
   if (!drawn.length) return pixels;
-  const inner = side - MARGIN[side] * 2;
-  const radius = inner / 13;
-  const fitted = fit(drawn, side / 2, inner - 2 * radius);
+  const isSmall = side <= SMALL;
+  const inner = isSmall ? side : side - Math.round(side / 7) * 2;
+  const radius = inner * (isSmall ? BROAD : FINE_LINE);
+  const fitted = fit(drawn, side / 2, inner - 2 * radius, isSmall);
   for (let index = 0; index < pixels.length; index++) {
     const left = index % side;
     const top = Math.floor(index / side);
@@ -34,19 +36,22 @@ export function inked(strokes: readonly Stroke[], side: 8 | 28): number[] {
   return pixels;
 }
 
-/** The strokes scaled by one factor for both sides, so that the longer side is `size`, round a centre. */
-function fit(strokes: readonly Stroke[], centre: number, size: number): Point[][] {
+/** The strokes round a centre, so that the longer side is `size`; broadened, by 1.7 at most, they fill 0.85 of it. */
+function fit(strokes: readonly Stroke[], centre: number, size: number, isBroadened: boolean): Point[][] {
   const points = strokes.flat();
   const xs = points.map((point) => point.x);
   const ys = points.map((point) => point.y);
   const [left, right] = [Math.min(...xs), Math.max(...xs)];
   const [top, bottom] = [Math.min(...ys), Math.max(...ys)];
-  const extent = Math.max(right - left, bottom - top);
-  const scale = extent > 0.02 ? size / extent : 0;
+  const [width, height] = [right - left, bottom - top];
+  const isDot = Math.max(width, height) <= 0.02;
+  const even = isDot ? 0 : size / Math.max(width, height);
+  const broad = isDot ? 0 : Math.max(even, Math.min(size / width, 2 * even) * 0.85);
+  const across = isBroadened && height > width ? broad : even;
   return strokes.map((stroke) =>
     stroke.map(({ x, y }) => ({
-      x: centre + (x - (left + right) / 2) * scale,
-      y: centre + (y - (top + bottom) / 2) * scale,
+      x: centre + (x - (left + right) / 2) * across,
+      y: centre + (y - (top + bottom) / 2) * even,
     })),
   );
 }

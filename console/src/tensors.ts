@@ -16,6 +16,7 @@ export interface Typed {
 /** What was typed, or why it cannot be sent. */
 export type Read<T> = { value: T } | { fault: string };
 
+const SIDES = [8, 28, 32];
 const INTEGER = /^[+-]?\d+$/;
 const FLOAT = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/;
 
@@ -92,14 +93,19 @@ export function filled(datatype: string, length: number, chance?: () => number):
   return Array.from({ length }, element).join(datatype === "BYTES" ? "\n" : ", ");
 }
 
-/** The input that a drawing fills: one of 8 × 8 or 28 × 28 numbers; the side, and in which order of magnitude. */
+/** The input that a drawing fills: one of 8 × 8, 28 × 28 or 32 × 32 numbers; the side, and in which order of magnitude. */
 export function drawnInput(specs: readonly TensorSpec[]): { spec: TensorSpec; side: number; most: number } | null {
   const needed = specs.filter((spec) => !spec.is_optional);
-  const spec = needed[0];
-  if (needed.length !== 1 || !spec || spec.datatype === "BYTES" || spec.datatype === "BOOL") return null;
+  const spec = (needed.length ? needed : specs).find((one) => sideOf(one) > 0);
+  if (needed.length > 1 || !spec) return null;
+  return { spec, side: sideOf(spec), most: spec.datatype.includes("INT") ? 255 : 1 };
+}
+
+function sideOf(spec: TensorSpec): number {
+  if (spec.datatype === "BYTES" || spec.datatype === "BOOL") return 0;
   const length = elements(firstShape(spec));
-  const side = length === 64 ? 8 : length === 784 ? 28 : 0;
-  return side ? { spec, side, most: spec.datatype.includes("INT") ? 255 : 1 } : null;
+  const side = Math.sqrt(length);
+  return SIDES.includes(side) ? side : 0;
 }
 
 function readElement(word: string, datatype: string): string | undefined {

@@ -68,5 +68,7 @@ test("a drawing fits one input of 64 or 784 numbers", () => {
   assert.deepEqual(drawnInput([spec("UINT8", [-1, 28, 28])])?.most, 255);
   assert.equal(drawnInput([spec("BYTES", [64])]), null);
   assert.equal(drawnInput([spec("FP32", [8, 8]), spec("FP32", [1], { name: "y" })]), null);
+  const optional = [spec("FP32", [8, 8], { is_optional: true }), spec("BYTES", [1], { name: "y", is_optional: true })];
+  assert.equal(drawnInput(optional)?.spec.name, "x");
   assert.equal(drawnInput([]), null);
 });

@@ -1,11 +1,11 @@
 // A free body, typed or out of a file, for models that take whatever their code reads.
 
 import { useEffect, useState } from "preact/hooks";
-import { bodyRequest, bodyText, fileRequest } from "../asking";
+import { bodyRequest, bodyText, bodyWay, fileRequest } from "../asking";
 import type { FormProps } from "./try_it";
 
 export function BodyForm({ model, change }: FormProps) {
-  const way = model.try_it;
+  const way = bodyWay(model.name, model.try_it);
   const [text, setText] = useState(() => bodyText(way.example));
   const [type, setType] = useState(way.content_type || "application/json");
   const [file, setFile] = useState<File | null>(null);

@@ -12,7 +12,7 @@ const PICTURE_SIDE = 64;
 
 export function DigitForm({ model, change, submit }: FormProps) {
   const target = drawnInput(model.inputs);
-  const side = target?.side === 8 ? 8 : 28;
+  const side = target?.side ?? 28;
   const [strokes, setStrokes] = useState<Point[][]>([]);
   const [file, setFile] = useState("");
   const turn = useRef(0);
