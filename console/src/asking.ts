@@ -31,7 +31,7 @@ const CLASSES = 10;
 /** The ways to ask a model, best first: the server's, a drawing where ten classes are told apart by the pixels of a
  * small picture or a picture is taken, and a free body for whatever else somebody wants to send. */
 export function waysToAsk(kinds: Kind[], inputs: TensorSpec[], outputs: { shape: number[] }[]): Kind[] {
-  const isDigits = drawnInput(inputs) !== null && outputs.some((one) => one.shape.at(-1) === CLASSES);
+  const isDigits = !kinds.includes("picture") && drawnInput(inputs) !== null && outputs.some((one) => one.shape.at(-1) === CLASSES);
   const others = kinds.filter((kind) => kind !== "digit" || drawnInput(inputs) !== null);
   const ways = [...(isDigits ? (["digit"] as const) : []), ...others];
   if (kinds.includes("picture")) ways.push("digit");

@@ -19,17 +19,17 @@ export async function send(request: Prepared): Promise<Answer> {
   const none = { status: 0, size: 0, content_type: "", text: "", picture: null };
   try {
     const answer = await fetch(request.path, init(request));
-    const blob = await answer.blob();
+    const content = await answer.arrayBuffer();
     const seconds = (performance.now() - began) / 1000;
     const type = answer.headers.get("Content-Type") ?? "";
     const isPicture = type.startsWith("image/");
     return {
       status: answer.status,
       seconds,
-      size: blob.size,
+      size: content.byteLength,
       content_type: type,
-      text: isPicture ? "" : shortened(await blob.text()),
-      picture: isPicture ? blob : null,
+      text: isPicture ? "" : shortened(new TextDecoder().decode(content)),
+      picture: isPicture ? new Blob([content], { type }) : null,
       fault: "",
     };
   } catch (error) {

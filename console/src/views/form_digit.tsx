@@ -11,8 +11,9 @@ import type { FormProps } from "./try_it";
 const PICTURE_SIDE = 64;
 
 export function DigitForm({ model, change, submit }: FormProps) {
-  const target = drawnInput(model.inputs);
-  const side = target?.side ?? 28;
+  const fitting = drawnInput(model.inputs);
+  const target = model.try_it.kinds.includes("picture") ? null : fitting;
+  const side = fitting?.side ?? 28;
   const [strokes, setStrokes] = useState<Point[][]>([]);
   const [file, setFile] = useState("");
   const turn = useRef(0);
@@ -73,7 +74,9 @@ function picture(pixels: number[], side: number): Promise<Blob> {
   small.width = small.height = side;
   large.width = large.height = PICTURE_SIDE;
   paint(small, pixels, side);
-  large.getContext("2d")?.drawImage(small, 0, 0, PICTURE_SIDE, PICTURE_SIDE);
+  const drawn = large.getContext("2d");
+  if (drawn) drawn.imageSmoothingEnabled = side > 8; // each of few pixels stays what it is
+  drawn?.drawImage(small, 0, 0, PICTURE_SIDE, PICTURE_SIDE);
   return new Promise((resolve, reject) =>
     large.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("no picture"))), "image/png"),
   );

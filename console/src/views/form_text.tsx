@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { bodyRequest, firstText, v2Request, withText } from "../asking";
-import { inferBody } from "../tensors";
+import { elements, firstShape, inferBody, type TensorSpec } from "../tensors";
 import type { FormProps } from "./try_it";
 
 export function TextForm({ model, change }: FormProps) {
@@ -12,9 +12,10 @@ export function TextForm({ model, change }: FormProps) {
   const request = () => {
     const isJson = way.content_type.includes("json");
     if (way.path.endsWith("/infer") && model.inputs.length === 1) {
-      const [spec] = model.inputs;
-      const shape = spec?.shape.map(() => 1).join(", ") ?? "";
-      const body = inferBody(model.inputs, { [spec?.name ?? ""]: { shape, values: JSON.stringify([text]) } });
+      const spec = model.inputs[0] as TensorSpec;
+      const shape = firstShape(spec);
+      const values = JSON.stringify(new Array(elements(shape)).fill(text));
+      const body = inferBody(model.inputs, { [spec.name]: { shape: shape.join(), values } });
       if ("value" in body) return v2Request(model.name, body.value);
     }
     const made = isJson ? JSON.stringify(withText(way.example ?? "text", text)) : text;

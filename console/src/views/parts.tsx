@@ -89,7 +89,7 @@ export function Action({ name, act, isMain }: { name: string; act: () => Promise
   };
   return (
     <span class="action">
-      <button class={isMain ? "main" : ""} aria-disabled={isBusy} onClick={() => isBusy || void press()}>
+      <button type="button" class={isMain ? "main" : ""} aria-disabled={isBusy} onClick={() => isBusy || void press()}>
         {isBusy ? `${name} …` : name}
       </button>
       <span class="refusal" role="alert">
@@ -114,7 +114,7 @@ export function Copy({ text, from, what }: { text: string; from?: () => HTMLElem
     }
   };
   return (
-    <button class="quiet copy" onClick={() => void copy()} aria-label={`Copy ${what}`}>
+    <button class="quiet copy" type="button" onClick={() => void copy()} aria-label={`Copy ${what}`}>
       <span aria-live="polite">{done || "Copy"}</span>
     </button>
   );
