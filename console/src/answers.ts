@@ -14,6 +14,7 @@ export interface Bars {
 type Values = Record<string, unknown>;
 
 const MOST_BARS = 10;
+const LONG_INTEGER = /(?<![\d.eE+-])-?\d{16,}(?![\d.eE])/;
 const LABELS = ["className", "class_name", "label", "name"];
 const SCORES = ["probability", "score", "confidence", "value"];
 
@@ -53,7 +54,7 @@ export function pretty(text: string): string {
   }
   const made = JSON.stringify(value, null, 2);
   // What JavaScript cannot hold exactly is shown as it came.
-  return /\d{16,}/.test(text) ? text : made.replace(/\[[^[\]{}"]*\]/g, (list) => list.replace(/\s+/g, " "));
+  return LONG_INTEGER.test(text) ? text : made.replace(/\[[^[\]{}"]*\]/g, (list) => list.replace(/\s+/g, " "));
 }
 
 function ofTensor(output: unknown): Bars[] {

@@ -37,6 +37,8 @@ test("texts that a model wrote", () => {
 test("JSON is laid out, and what JavaScript would round is left alone", () => {
   assert.equal(pretty('{"a":[1,2]}'), '{\n  "a": [ 1, 2 ]\n}');
   assert.equal(pretty('{"a":9223372036854775807}'), '{"a":9223372036854775807}');
+  assert.equal(pretty('[0.0010000000474974513,1]'), "[ 0.0010000000474974513, 1 ]");
+  assert.equal(pretty("[-9007199254740993]"), "[-9007199254740993]");
   assert.equal(pretty("<b>no</b>"), "<b>no</b>");
 });
 

@@ -5,6 +5,7 @@ documentation.
 
 import json
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -51,9 +52,7 @@ def folder(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A handler that breaks as it is read, models of texts and of tensors, a language model."""
     root = tmp_path_factory.mktemp("models")
     (root / "words").mkdir()
-    (root / "words" / "model.py").write_text(
-        WORDS.replace("from djl_python", "import no_such_library\nfrom djl_python")
-    )
+    (root / "words" / "model.py").write_text(f"import no_such_library\n{WORDS}")
     models.text(root / "repository", "text")
     models.sum_and_difference(root / "repository", "sums")
     write(root / "chatty", "llama")
@@ -116,14 +115,18 @@ def test_a_seven_is_drawn_and_read_and_its_request_copied(
     browser: Any, demo: ServerProcess, tmp_path: Path
 ) -> None:
     with page_of(browser, demo.url) as page:
-        picture(page, "console-overview")
         page.get_by_role("link", name="digits", exact=True).click()
         page.get_by_role("link", name="Try it").click()
         drawn(page)
         page.locator(".best").wait_for()
         assert best(page) == "7"
-        picture(page, "console-try")
         assert json.loads(by_curl(page, tmp_path)) == json.loads(shown(page))
+        page.locator(".pad canvas").blur()
+        page.evaluate("scrollTo(0, 0)")
+        picture(page, "console-try", {str(places.models()): "models"})
+        opened(page, "#/")
+        page.wait_for_function("() => /Requests\\n[1-9]/.test(document.querySelector('.figures')?.innerText)")
+        picture(page, "console-overview")
 
 
 def test_a_seven_is_drawn_by_keyboard_alone(browser: Any, demo: ServerProcess) -> None:
@@ -179,7 +182,7 @@ def test_a_broken_model_is_read_mended_and_loaded(browser: Any, mixed: ServerPro
         row = page.locator("tr", has=page.get_by_role("link", name="words", exact=True))
         assert "failed" in row.inner_text()
         page.get_by_text("no_such_library").first.wait_for()
-        picture(page, "console-failed")
+        picture(page, "console-failed", {str(folder): "models", sys.executable: "python"})
         page.get_by_role("link", name="words", exact=True).click()
         trouble = page.locator(".trouble")
         trouble.wait_for()
@@ -211,6 +214,17 @@ def test_tensors_texts_and_a_free_body_are_sent(browser: Any, mixed: ServerProce
         page.get_by_label("Text", exact=True).last.fill('it\'s "quoted" <b>')
         answer = json.loads(sent(page))
         assert json.loads(by_curl(page, tmp_path)) == answer
+
+
+def test_a_request_is_copied_where_the_browser_has_no_clipboard(browser: Any, demo: ServerProcess) -> None:
+    with page_of(browser, demo.url) as page:
+        opened(page, "#/models/digits_djl/try")
+        page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+        page.get_by_role("button", name="Copy the request as curl").click()
+        page.get_by_text("Copied", exact=True).wait_for()
+        page.get_by_label("Body").fill("")
+        page.get_by_label("Body").press("Control+V")
+        assert page.get_by_label("Body").input_value().startswith("curl -s http://")
 
 
 def test_a_chat_is_streamed(browser: Any, mixed: ServerProcess, tmp_path: Path) -> None:
@@ -246,5 +260,5 @@ def test_nothing_serious_is_in_the_way_of_anybody(
             faults += serious_faults(page)
         if width == 390:
             opened(page, "#/models/digits")
-            picture(page, f"console-narrow-{scheme}")
+            picture(page, f"console-narrow-{scheme}", {str(places.models()): "models"})
     assert not faults, "\n".join(faults)

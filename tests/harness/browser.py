@@ -6,7 +6,7 @@ What is asked of another host, and what the browser's console says, is kept: at 
 import contextlib
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,6 +16,10 @@ import pytest
 SECONDS = 60.0
 """For whatever should take one."""
 
+_REPLACE = """([found, words]) => {
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) texts.currentNode.data = texts.currentNode.data.replaceAll(found, words);
+}"""
 _PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -81,13 +85,17 @@ def serious_faults(page: Any) -> list[str]:
     ]
 
 
-def picture(page: Any, name: str) -> None:
-    """Keep the page as a small picture, where somebody asked for the pictures of the documentation."""
+def picture(page: Any, name: str, shown_as: Mapping[str, str] | None = None) -> None:
+    """Keep the page as a small picture, where somebody asked for the pictures of the documentation. `shown_as` says
+    what stands there in place of this machine's folders.
+    """
     folder = os.environ.get("CONSOLE_PICTURES")
     if not folder:
         return
     from PIL import Image
 
+    for found, words in (shown_as or {}).items():
+        page.evaluate(_REPLACE, [found, words])
     file = Path(folder) / f"{name}.png"
     page.screenshot(path=file)
     with Image.open(file) as drawn:

@@ -10,15 +10,17 @@ export interface Line {
 
 const HEIGHT = 180;
 const WHOLE = Array.from({ length: 8 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
+const SECONDS = 60;
 const [WIDE, HIGH] = [120, 28];
 
 /** Requests each second, the last minute. Its figures stand beside it in the row. */
 export function Spark({ values }: { values: number[] }) {
   const most = Math.max(1, ...values);
-  const step = WIDE / Math.max(1, values.length - 1);
+  const step = WIDE / (SECONDS - 1);
+  const drawn = [...new Array<number>(Math.max(0, SECONDS - values.length)).fill(0), ...values];
   const at = (value: number, index: number) =>
     `${(index * step).toFixed(1)},${(HIGH - 2 - (value / most) * (HIGH - 4)).toFixed(1)}`;
-  const line = values.map(at).join(" ");
+  const line = drawn.map(at).join(" ");
   const name = `Requests each second over the last minute: now ${values.at(-1) ?? 0}, at most ${Math.max(0, ...values)}`;
   return (
     <svg class={most > 1 || values.some(Boolean) ? "spark" : "spark idle"} viewBox={`0 0 ${WIDE} ${HIGH}`} role="img" aria-label={name} preserveAspectRatio="none">

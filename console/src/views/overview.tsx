@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import type { Overview, Row } from "../api";
 import { count, duration, NONE, rate } from "../format";
 import { modelAddress } from "../route";
-import { Copy, Figure, State, Trouble } from "./parts";
+import { Copy, Figure, headed, State, Trouble } from "./parts";
 import { Spark } from "./chart";
 
 const MANY = 9;
@@ -19,7 +19,7 @@ export function OverviewPage({ overview }: { overview: Overview }) {
   return (
     <>
       <h1>Models</h1>
-      {!server.ready && <Trouble title={server.sentence ?? "The server is not ready."} mend={server.mend} />}
+      {!server.ready && <Trouble title={server.sentence ?? "The server is not ready."} mend={server.mend} isShort />}
       <dl class="figures">
         <Figure name="Requests/s">{rate(perSecond)}</Figure>
         <Figure name="Requests">{count(totals.requests)}</Figure>
@@ -83,7 +83,7 @@ function ModelRow({ row }: { row: Row }) {
       {row.reason && (
         <tr class="reason">
           <td colSpan={8}>
-            {row.reason} <a href={modelAddress(row.name)}>What to do</a>
+            {headed(row.reason)[0]} <a href={modelAddress(row.name)}>What to do</a>
           </td>
         </tr>
       )}

@@ -15,17 +15,24 @@ const TONES: Record<string, string> = {
   unloading: "busy",
 };
 
+/** The first line of a reason, and what stands below it, such as a traceback. */
+export function headed(reason: string): [string, string] {
+  const [first = "", ...rest] = reason.trim().split("\n");
+  return [first, rest.join("\n")];
+}
+
 /** A state as a word with a mark; never by colour alone. */
 export function State({ state }: { state: string }) {
   return <span class={`state ${TONES[state] ?? "rest"}`}>{state}</span>;
 }
 
 /** Something wrong, and what to do about it. */
-export function Trouble({ title, mend, children }: { title: string; mend?: string | null; children?: ComponentChildren }) {
+export function Trouble({ title, mend, isShort }: { title: string; mend?: string | null; isShort?: boolean }) {
+  const [first, rest] = headed(title);
   return (
     <section class="trouble">
-      <h2>{title}</h2>
-      {children}
+      <h2>{first}</h2>
+      {rest && !isShort && <pre tabIndex={0}>{rest}</pre>}
       {mend && (
         <p class="mend">
           <strong>What to do:</strong> {mend}
@@ -99,8 +106,8 @@ export function Action({ name, act, isMain }: { name: string; act: () => Promise
   );
 }
 
-/** Copies a text; where the browser forbids that, selects it to be copied by hand. */
-export function Copy({ text, from, what }: { text: string; from?: () => HTMLElement | null; what: string }) {
+/** Copies a text. Beyond loopback and without TLS a browser has no clipboard, but the older way. */
+export function Copy({ text, what }: { text: string; what: string }) {
   const [done, setDone] = useState("");
   useEffect(() => setDone(""), [text]);
   const copy = async () => {
@@ -108,9 +115,7 @@ export function Copy({ text, from, what }: { text: string; from?: () => HTMLElem
       await navigator.clipboard.writeText(text);
       setDone("Copied");
     } catch {
-      const element = from?.();
-      if (element) getSelection()?.selectAllChildren(element);
-      setDone("Selected: press Ctrl-C");
+      setDone(copiedBySelection(text) ? "Copied" : "Not copied: the browser forbids it");
     }
   };
   return (
@@ -118,6 +123,19 @@ export function Copy({ text, from, what }: { text: string; from?: () => HTMLElem
       <span aria-live="polite">{done || "Copy"}</span>
     </button>
   );
+}
+
+function copiedBySelection(text: string): boolean {
+  const before = document.activeElement;
+  const field = document.createElement("textarea");
+  field.className = "unseen";
+  field.value = text;
+  document.body.append(field);
+  field.select();
+  const isCopied = document.execCommand("copy");
+  field.remove();
+  if (before instanceof HTMLElement) before.focus();
+  return isCopied;
 }
 
 /** What an address answers, asked again when `key` changes and every `seconds` while the page is seen. */

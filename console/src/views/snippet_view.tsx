@@ -1,6 +1,6 @@
 // The request that would be sent, in three languages, to copy.
 
-import { useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { type Language, type Prepared, snippet } from "../snippets";
 import { Copy } from "./parts";
 
@@ -8,7 +8,6 @@ const LANGUAGES: Language[] = ["curl", "Python", "JavaScript"];
 
 export function Snippets({ request }: { request: Prepared }) {
   const [language, setLanguage] = useState<Language>("curl");
-  const code = useRef<HTMLPreElement>(null);
   const text = snippet(language, request, location.origin);
   return (
     <section class="snippets" aria-label="The same request to copy">
@@ -22,9 +21,9 @@ export function Snippets({ request }: { request: Prepared }) {
             </label>
           ))}
         </fieldset>
-        <Copy text={text} from={() => code.current} what={`the request as ${language}`} />
+        <Copy text={text} what={`the request as ${language}`} />
       </div>
-      <pre ref={code} tabIndex={0} aria-label={`The request as ${language}`}>
+      <pre tabIndex={0} aria-label={`The request as ${language}`}>
         {text}
       </pre>
     </section>
