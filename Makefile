@@ -3,7 +3,7 @@ PYTHON ?= python3
 # Every server that a test starts would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-words test check e2e original soak soak-hour audit bench bench-djl bench-llm bench-torchserve gpu path lines overload food11 genai tokenizers mlflow clients vllm docs site clean
+.PHONY: demo demo-words test check console-check console-build console-pictures e2e original soak soak-hour audit bench bench-djl bench-llm bench-torchserve gpu path lines overload food11 genai tokenizers mlflow clients vllm docs site clean
 
 # $(call venv,NAME,EXTRA): .venv-NAME with the package and one extra, or none, made anew when pyproject.toml changes.
 define venv
@@ -28,7 +28,7 @@ test: .venv-test/.made  ## Unit and contract tests.
 	.venv-test/bin/python -m pytest -m "not slow" -n auto --maxprocesses 8 tests/unit
 	.venv-test/bin/python -m pytest -m "not slow and not soak" -n 2 --dist loadfile tests/contract
 
-e2e: .venv-test/.made .venv-tritonserver/.made .venv-newer/.made .venv-kserve/.made .venv-tokenizers/.made  ## The real server as a child process, real clients, long properties, fuzzing.
+e2e: .venv-test/.made .venv-tritonserver/.made .venv-newer/.made .venv-kserve/.made .venv-tokenizers/.made .venv-test/.chromium  ## The real server as a child process, real clients, long properties, fuzzing.
 	.venv-test/bin/python -m pytest -m "not alone and not soak" -n 2 --dist loadfile tests/e2e
 	PYTHONPATH=.venv-newer .venv-test/bin/python -m pytest -m "not soak" -n 2 --dist loadfile tests/e2e/test_tritonclient*.py
 	.venv-test/bin/python -m pytest -m "alone and not soak" tests/e2e
@@ -130,12 +130,26 @@ soak: .venv-test/.made .venv-tokenizers/npm/.made  ## The whole of what the end-
 soak-hour: .venv-test/.made  ## An hour of mixed traffic, whose slopes must be flat; writes docs/benchmarks/soak.md.
 	.venv-test/bin/python -m bench.soak
 
-check: .venv-check/.made  ## Format, lint, types, import contracts, and the gates of tests/gates.
+check: .venv-check/.made console-check  ## Format, lint, types, import contracts, the gates of tests/gates, and the page.
 	.venv-check/bin/ruff format --check .
 	.venv-check/bin/ruff check .
 	.venv-check/bin/mypy
 	.venv-check/bin/lint-imports
 	.venv-check/bin/python -m tests.gates
+
+# The page's own tools, of which the package needs none: what they make is committed.
+console/node_modules/.made: console/package.json console/package-lock.json
+	command -v npm >/dev/null || (apt-get update -q && apt-get install -y -q --no-install-recommends nodejs npm)
+	cd console && npm ci --silent --ignore-scripts
+	touch $@
+
+console-check: console/node_modules/.made  ## Types and tests of the page's sources; the committed page is what they make.
+	cd console && npm run --silent check && npm run --silent test
+	cd console && npm run --silent build -- --logLevel warn --outDir node_modules/.built --emptyOutDir
+	node console/compare.mjs console/node_modules/.built src/trivium/console
+
+console-build: console/node_modules/.made  ## Write the page that is served into src/trivium/console.
+	cd console && npm run --silent build -- --logLevel warn
 
 audit: .venv-test/.made .venv-audit/.made  ## Look for known weaknesses of the packages that the tests install; asks the network.
 	.venv-test/bin/python -m pip freeze --exclude-editable | sed 's/+.*//' > .venv-audit/installed.txt
@@ -152,6 +166,14 @@ audit: .venv-test/.made .venv-audit/.made  ## Look for known weaknesses of the p
 	$(PYTHON) -m venv .venv-tritonserver
 	.venv-tritonserver/bin/pip install --quiet --disable-pip-version-check nvidia-pytriton==0.7.0
 	touch $@
+
+# Who may not install it skips the tests of the page in a browser.
+.venv-test/.chromium: | .venv-test/.made
+	command -v chromium >/dev/null || [ $$(id -u) != 0 ] || (apt-get update -q && apt-get install -y -q --no-install-recommends chromium)
+	touch $@
+
+console-pictures: .venv-test/.made .venv-test/.chromium  ## Make the pictures of docs/console.md anew.
+	CONSOLE_PICTURES=docs/pictures .venv-test/bin/python -m pytest tests/e2e/test_console_page.py
 
 bench: .venv-test/.made .venv-test/.wrk  ## Measure, and write docs/benchmarks; with BASE=commit, compare with that instead.
 	.venv-test/bin/python -m bench.run $(if $(BASE),--base $(BASE))
@@ -201,4 +223,4 @@ docs: .venv-test/.made  ## Write the pages that are made from code; fails if one
 	.venv-test/bin/python docs/make.py
 
 clean:
-	rm -rf .venv-* bench/.cache site
+	rm -rf .venv-* bench/.cache site console/node_modules

@@ -39,7 +39,7 @@ nav = [
   { "Write a handler" = "docs/workers.md" },
   { "Configure" = "docs/configuration.md" },
   { "Protect" = ["docs/access.md", "SECURITY.md", "docs/trust.md"] },
-  { "Operate" = "docs/operations.md" },
+  { "Operate" = ["docs/console.md", "docs/operations.md"] },
   { "Watch" = ["docs/metrics.md", "docs/tracing.md"] },
   { "Extend" = [
     "docs/extending.md", "docs/architecture.md", "docs/adr/README.md", "docs/fuzzing.md", "CONTRIBUTING.md",
@@ -104,7 +104,10 @@ class Links(HTMLParser):
 def stage() -> None:
     """Lay out the pages and pictures that git knows, in their folders."""
     shutil.rmtree(BUILT, ignore_errors=True)
-    words = [":(glob)*.md", "docs/*.md", "docs/*.svg", "examples/*.md", "bench/lab/*.md", "bench/lab/*.csv"]
+    words = [
+        *(":(glob)*.md", "docs/*.md", "docs/*.svg", "docs/*.png"),
+        *("examples/*.md", "bench/lab/*.md", "bench/lab/*.csv"),
+    ]
     git = ["git", "ls-files", "--", *words]
     listed = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=True)
     for name in listed.stdout.splitlines():

@@ -4,9 +4,10 @@ Knows no engine, format, protocol or server by name.
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
+from pathlib import Path
 
 from trivium import profiles, tracing
 from trivium.config import protocol_facts
@@ -20,6 +21,7 @@ from trivium.core.services import CoreServices
 from trivium.core.workers.host import program
 from trivium.devices import count_gpus
 from trivium.examination import ModelCatalogue, check_engines
+from trivium.example_requests import example_request
 from trivium.exporters.trace_files import TraceText
 from trivium.fetchers.gate import gate
 from trivium.frontends.access_log import AnswerLog
@@ -32,8 +34,9 @@ from trivium.frontends.limits import http_limits
 from trivium.frontends.timestamps import TimestampedRpcs
 from trivium.guard import ServerGuard
 from trivium.profiles import Profile
-from trivium.server_record import SCRAPED, ServerRecord
+from trivium.server_record import CONSOLE, SCRAPED, ServerRecord
 from trivium.types.by_type import ByType
+from trivium.types.console_facts import ConsoleFacts, ShownSetting
 from trivium.types.interfaces import (
     NO_OBSERVER,
     Format,
@@ -129,9 +132,11 @@ def build(
         inspector.close,
         inspector.try_model,
     )
-    return Server(
+    server = Server(
         catalogue.formats if formats is None else formats, catalogue.find_engine, services, settings
     )
+    inspector.hears = server.view.note_line
+    return server
 
 
 def listeners(catalogue: Catalogue, config: ServerConfig) -> list[Listener]:
@@ -167,10 +172,38 @@ class Site:
         not_ready = facts.not_ready if record.not_ready is None else record.not_ready
         return replace(facts, not_ready=not_ready, words=self.catalogue.words)
 
+    def tell_console(self) -> None:
+        """Say what the console shows of how this server was started."""
+        config, catalogue = self.config, self.catalogue
+        record = catalogue.server(config)
+        facts = self.states.of(ConsoleFacts)
+        facts.profile, facts.has_keys = record.name, bool(config.security.keys)
+        facts.hosts = config.security.allowed_hosts
+        facts.settings = tuple(_shown_settings(catalogue.schema, config))
+        facts.example = partial(example_request, record=record, translators=catalogue.translators)
+        facts.files = page_files()
+
     def on(self, listener: Listener) -> ProtocolContext:
         """Return the facts of one listener. Raises INVALID for options that cannot be used."""
         context = replace(self.context, metric=self.metric)
         return protocol_facts.on_listener(context, self.config, listener, self.regions, self.states)
+
+
+def _shown_settings(schema: ConfigSchema, config: ServerConfig) -> Iterator[ShownSetting]:
+    """Yield all options with their values, those first that somebody has set; what is secret is not shown."""
+    for name, option in sorted(schema.options.items(), key=lambda each: each[0] not in config.origins):
+        value, origin = schema.value(config, name), config.origins.get(name)
+        shown = "(not shown)" if option.is_secret and value else str(value)
+        yield ShownSetting(name, shown, "" if origin is None else f"{origin.file}, {origin.key}")
+
+
+@cache
+def page_files() -> Mapping[str, bytes]:
+    """Read the files of the console's page, by their names; none where this installation has none."""
+    folder = Path(__file__).with_name("console")
+    if not folder.is_dir():
+        return {}
+    return {each.name: each.read_bytes() for each in sorted(folder.iterdir()) if each.is_file()}
 
 
 def front_end(
@@ -193,6 +226,8 @@ def _over_http(
 
 def http_routes(site: Site, listener: Listener) -> tuple[Mapping[str, WireProtocol], WireProtocol]:
     """Make the protocols of one listener: by the first segment of the path, and the one that refuses all else."""
+    if CONSOLE in listener.protocols:
+        site.tell_console()
     context, record = site.on(listener), site.catalogue.server(site.config)
     scraped_by = record.scraped_by(site.states)
     made: dict[str, WireProtocol] = {}

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from trivium.config.options import ServerConfig
-from trivium.server_record import SCRAPED, ServerRecord
+from trivium.server_record import CONSOLE, SCRAPED, ServerRecord
 from trivium.types.listeners import BindAddress, Listener, Role, Route, Transport
 from trivium.types.protocol_context import HttpProtocolEntry, RpcProtocolEntry
 
-HTTP, GRPC, METRICS, MANAGEMENT = "HTTP", "gRPC", "metrics", "management"
+HTTP, GRPC, METRICS, MANAGEMENT, OWN_CONSOLE = "HTTP", "gRPC", "metrics", "management", "console"
 GRPC_MANAGEMENT = "gRPC management"
 """The listeners of every profile, by name."""
 
@@ -32,14 +32,14 @@ def profile(
     server: ServerRecord, http: Mapping[str, HttpProtocolEntry], rpc: Mapping[str, RpcProtocolEntry]
 ) -> Profile:
     """Return the profile of a server over these protocols."""
-    served = (*http, *rpc) if server.protocols is None else server.protocols
+    served = (*http, *rpc) if server.protocols is None else (*server.protocols, CONSOLE)
     claims = [
         Route(prefix, each, role)
         for each in served
         if each in http
         for role, prefixes in http[each].ROUTES.items()
         for prefix in prefixes
-        if prefix not in server.withheld
+        if prefix not in server.withheld or each == CONSOLE
     ]
     routes = _first_claims(claims)
     services = _first_claims(
@@ -51,6 +51,12 @@ def profile(
     )
     scraped = tuple(Route(prefix, SCRAPED, Role.METRICS) for prefix in http[SCRAPED].ROUTES[Role.METRICS])
     managed = _first_claims(route for route in claims if route.role is Role.MANAGEMENT)
+    shown = _first_claims(
+        (
+            *(route for route in claims if route.protocol == CONSOLE),
+            *(route for route in routes if route.role is Role.INFERENCE),
+        )
+    )
     managed_calls = tuple(route for route in services if route.role is Role.MANAGEMENT)
     over_http = partial(Listener, transport=Transport.HTTP, says_keep_alive=server.says_keep_alive)
     return Profile(
@@ -60,6 +66,7 @@ def profile(
             Listener(GRPC, Role.INFERENCE, Transport.GRPC, services, "v2"),
             over_http(METRICS, Role.METRICS, routes=scraped, fallback=SCRAPED, is_logged=False),
             over_http(MANAGEMENT, Role.MANAGEMENT, routes=managed, fallback=server.fallback),
+            over_http(OWN_CONSOLE, Role.MANAGEMENT, routes=shown, fallback=server.fallback),
             Listener(GRPC_MANAGEMENT, Role.MANAGEMENT, Transport.GRPC, managed_calls, "v2"),
         ),
     )
@@ -85,6 +92,8 @@ def listeners(profile: Profile, config: ServerConfig) -> list[Listener]:
     are_on = {name for name, each in binds.items() if each is not None}
     scrapes_apart = METRICS in are_on and server.scrapes_apart
     off = {each.protocol for each in server.switches if not each.is_on(config)}
+    if not (server.has_console or config.server.console or OWN_CONSOLE in are_on):
+        off.add(CONSOLE)
     for listener in profile.listeners:
         bind = binds[listener.name]
         if bind is None or not listener.routes:
@@ -105,6 +114,8 @@ def _without(
 ) -> Listener:
     """Return a listener without the routes that have a listener of their own, or none, or a protocol that is `off`."""
     kept = tuple(route for route in listener.routes if route.protocol not in off)
+    if OWN_CONSOLE in are_on and listener.name != OWN_CONSOLE:
+        kept = tuple(route for route in kept if route.protocol != CONSOLE)
     if _MANAGED_BY.get(listener.name) in are_on:
         kept = tuple(route for route in kept if route.role is not Role.MANAGEMENT)
     if listener.name == HTTP and scrapes_apart:
@@ -119,6 +130,7 @@ def _binds(config: ServerConfig) -> Mapping[str, BindAddress | None]:
     return {
         HTTP: None if http.no_http else _bind(host, http.port, http.socket, http.reuse_http_port),
         MANAGEMENT: _bind(own.host or host, own.port, own.socket),
+        OWN_CONSOLE: _bind(host, config.server.console_port),
         GRPC: None if grpc.no_grpc else _bind(grpc.host or host, grpc.port, "", grpc.reuse_grpc_port),
         METRICS: None if metrics.no_metrics else _bind(metrics.host or host, metrics.port),
         GRPC_MANAGEMENT: _bind(own.grpc_host or host, own.grpc_port),

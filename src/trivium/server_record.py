@@ -14,6 +14,9 @@ from trivium.types.tracing import SpanNames
 SCRAPED = "prometheus"
 """The protocol by which metrics are scraped, unless a server has its own."""
 
+CONSOLE = "operate"
+"""The protocol of the page that shows a server, which is no server's own."""
+
 OwnMetrics = Callable[[MetricsReport], tuple[MetricFamily, ...]]
 
 
@@ -83,6 +86,9 @@ class ServerRecord:
 
     check: Callable[[ServerConfig], None] = _nothing
     """Raises INVALID for an option of its own that has no effect, whichever profile is served."""
+
+    has_console: bool = False
+    """It shows its console without being asked to."""
 
     takes_any_host: bool = False
     """Web pages of any host are its clients, unless hosts are named."""

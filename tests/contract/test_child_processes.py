@@ -9,6 +9,7 @@ import pytest
 
 from trivium.core.workers.arena import Arena
 from trivium.core.workers.child_process import ChildProcess, spawn
+from trivium.types.observing import last_words
 from trivium.types.running import WorkerCommand
 
 DEAF = """
@@ -38,8 +39,8 @@ def post_mortem(code, arena, tmp_path, play):
             await play(child, ended)
         finally:
             spawned.wire.close()
-            words = child.finalize()
-        return words
+            status, cause, last_lines = child.finalize()
+        return status, cause + last_words(last_lines)
 
     with asyncio.Runner() as runner:
         return runner.run(run())

@@ -119,7 +119,15 @@ STATES = (None, WRONG, EXPIRED, *KEYS.values())
 @pytest.mark.parametrize("profile", CATALOGUE.profiles)
 def test_each_route_with_every_kind_of_key(profile: str, folder: Path, tmp_path: Path) -> None:
     keys = key_file(tmp_path / "keys.toml")
-    words = ("--keys", keys, "--profile", profile, "--client-shared-memory", *SWITCHED_ON.get(profile, ()))
+    words = (
+        "--keys",
+        keys,
+        "--profile",
+        profile,
+        "--client-shared-memory",
+        "--console",
+        *SWITCHED_ON.get(profile, ()),
+    )
     with serve(tmp_path / "log", *words, folder) as server:
         asked = 0
         for row in sorted(set(rows(profile)), key=str):

@@ -4,6 +4,7 @@ none, what lands in the logs, YAML that would make objects, disks that are full.
 
 import re
 import socket
+from dataclasses import replace
 from pathlib import Path
 
 import grpc
@@ -19,6 +20,8 @@ from tests.harness.torchserve_command import (
 )
 
 from trivium.catalogue import CATALOGUE
+from trivium.profiles import OWN_CONSOLE
+from trivium.server_record import CONSOLE
 from trivium.servers.torchserve.wire.grpc import STREAM
 from trivium.servers.torchserve.wire.kserve import ENDPOINTS as KSERVE
 from trivium.servers.torchserve.wire.management_routes import ENDPOINTS as MANAGEMENT
@@ -65,7 +68,11 @@ def bearer(key: str) -> str:
 
 
 def listeners(transport: Transport) -> list[Listener]:
-    return [each for each in PROFILE.listeners if each.transport is transport]
+    return [
+        replace(each, routes=[route for route in each.routes if route.protocol != CONSOLE])
+        for each in PROFILE.listeners
+        if each.transport is transport and each.name != OWN_CONSOLE  # which the command has no flag for
+    ]
 
 
 def rows(listener: Listener) -> list[tuple[str, str]]:

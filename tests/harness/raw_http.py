@@ -89,8 +89,8 @@ def ask(port: int, request: bytes) -> Answer:
 
 
 def read_answer(plug: socket.socket) -> Answer:
-    """The next answer, whose length its head must tell; not a byte beyond it. ConnectionError if none comes,
-    AssertionError if it breaks off in the middle.
+    """The next answer, whose length its head must tell, or the head of one in parts; not a byte beyond it.
+    ConnectionError if none comes, AssertionError if it breaks off in the middle.
     """
     head = _receive(plug, 1)
     try:
@@ -99,7 +99,8 @@ def read_answer(plug: socket.socket) -> Answer:
         line, *lines = head.decode("latin-1").rstrip().split("\r\n")
         fields = {name.lower(): value.strip() for name, _, value in (text.partition(":") for text in lines)}
         body = b""
-        size = 0 if line.split(" ")[1] == "204" else int(fields["content-length"])
+        is_without = line.split(" ")[1] in ("204", "304") or fields.get("transfer-encoding") == "chunked"
+        size = 0 if is_without else int(fields["content-length"])
         while rest := size - len(body):
             body += _receive(plug, rest)
     except ConnectionError as error:

@@ -3,13 +3,13 @@
 Source: RFC 6750, section 2.1 (`Authorization: Bearer KEY`); the scheme's case does not matter (RFC 9110, section 11.1).
 """
 
-import hmac
 import time
 from collections.abc import Callable, Sequence
 
-from trivium.access.keys import AccessKey, digest_of
+from trivium.access.keys import AccessKey, find
 from trivium.access.policy import refusal
-from trivium.codecs.credentials import credential
+from trivium.access.sessions import KeySessions
+from trivium.codecs.credentials import credential, session_token
 from trivium.types.access import AccessScope
 from trivium.types.errors import anew
 from trivium.types.wire import Head, RpcCall
@@ -19,11 +19,16 @@ Keys = Callable[[], Sequence[AccessKey]]
 
 
 class KeyAuthorizer:
-    """Implements `Authorizer` by keys. `now` is a clock in seconds of the epoch, since keys expire at dates."""
+    """Implements `Authorizer` by keys. `now` is a clock in seconds of the epoch, since keys expire at dates. Who shows
+    no key may show a token of `sessions`, where there are such.
+    """
 
-    def __init__(self, keys: Keys, now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, keys: Keys, now: Callable[[], float] = time.time, sessions: KeySessions | None = None
+    ) -> None:
         self._keys = keys
         self._now = now
+        self._sessions = sessions
 
     def authorize(self, scope: AccessScope, request: Head | RpcCall) -> None:
         """See `Authorizer`."""
@@ -31,17 +36,11 @@ class KeyAuthorizer:
             return
         shown = _shown(request)
         key = None if shown is None else find(shown, self._keys())
+        if shown is None and self._sessions is not None and isinstance(request, Head):
+            shown = session_token(request) or None
+            key = None if shown is None else self._sessions.key_of(shown)
         if error := refusal(scope, key, shown is not None, self._now()):
             raise anew(error)
-
-
-def find(shown: str, keys: Sequence[AccessKey]) -> AccessKey | None:
-    """Return the key that this text is. How long it takes depends on neither."""
-    digest, found = digest_of(shown), None
-    for key in keys:
-        if hmac.compare_digest(digest, key.digest):
-            found = key
-    return found
 
 
 def _shown(request: Head | RpcCall) -> str | None:

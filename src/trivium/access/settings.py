@@ -1,16 +1,18 @@
 """Makes from the configuration what decides who gets in, once for all listeners: keys, the rule for web pages, TLS."""
 
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from trivium.access.authorizer import KeyAuthorizer
 from trivium.access.key_file import KeyFile
+from trivium.access.sessions import KeySessions
 from trivium.access.tls_files import TlsFiles, tls_files
+from trivium.codecs.page_rule import rule_of
 from trivium.config.options import ServerConfig
 from trivium.frontends.entrance import Entrance
-from trivium.frontends.pages import rule_of
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import ALLOW_ALL, Authorizer
 from trivium.types.spoken import spoken
@@ -25,6 +27,8 @@ class AccessSettings:
 
     entrances: Mapping[str, Entrance]
     files: Sequence[KeyFile | TlsFiles] = ()
+    sessions: KeySessions | None = None
+    """Tokens of those who have signed in at the console, where there are keys."""
 
     def start(self) -> None:
         """Begin to look whether they have changed."""
@@ -59,7 +63,11 @@ def access_settings(
     file = KeyFile(Path(security.keys)) if security.keys else None
     is_lax = takes_any_host and not security.allowed_hosts
     pages = None if is_lax else rule_of(security.allowed_hosts)
-    authorizer: Authorizer = ALLOW_ALL if file is None else KeyAuthorizer(file.in_force)
+    authorizer: Authorizer = ALLOW_ALL
+    sessions = None
+    if file is not None:
+        sessions = KeySessions(file.in_force, time.time)
+        authorizer = KeyAuthorizer(file.in_force, time.time, sessions)
     tls = _tls(config)
     entrances = {
         name: Entrance(
@@ -72,7 +80,7 @@ def access_settings(
     if file is not None and config.wide:
         _warn_of_plain(config, entrances)
     return AccessSettings(
-        entrances, [each for each in (file, *dict.fromkeys(tls.values())) if each is not None]
+        entrances, [each for each in (file, *dict.fromkeys(tls.values())) if each is not None], sessions
     )
 
 
@@ -83,6 +91,7 @@ def _warn_of_plain(config: ServerConfig, entrances: Mapping[str, Entrance]) -> N
         "gRPC": not config.grpc.no_grpc,
         "metrics": config.metrics.port >= 0,
         "management": config.management.is_on,
+        "console": config.server.console_port >= 0,
         "gRPC management": config.management.grpc_port >= 0,
     }
     plain = [name for name, is_on in are_on.items() if is_on and entrances[name].tls is None]
@@ -119,8 +128,10 @@ def _tls(config: ServerConfig) -> Mapping[str, TlsFiles | None]:
             ),
         )
     over_grpc = tls_files("gRPC", grpc.tls_certificate, grpc.tls_key, grpc.tls_client_authorities, password)
+    over_http = tls_files("HTTP", http.tls_certificate, http.tls_key, http.tls_client_authorities, password)
     return {
-        "HTTP": tls_files("HTTP", http.tls_certificate, http.tls_key, http.tls_client_authorities, password),
+        "HTTP": over_http,
+        "console": over_http,
         "gRPC": over_grpc,
         "gRPC management": over_grpc,
         "metrics": tls_files(

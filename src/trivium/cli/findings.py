@@ -3,29 +3,24 @@
 Presentation only. Nothing is cut off but a value as long as a document. Must not judge.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
-from enum import Enum
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
-from trivium.cli.field_words import field_words, join_words
 from trivium.cli.layout import aligned, labelled
 from trivium.cli.written_values import written_value
+from trivium.codecs.field_words import field_words
+from trivium.codecs.spec_rows import named_text, origin_of, shown_value, spec_rows
 from trivium.codecs.visible_text import visible
-from trivium.types.datatype import DataType
 from trivium.types.findings import Finding, Severity
-from trivium.types.spec import InvalidModel, Join, ModelSpec, Origin, TensorSpec, VersionPolicy
+from trivium.types.spec import InvalidModel, ModelSpec, Origin
 
-_UNSHOWN = frozenset({"foreign", "origin", "reports", "name", "version", "shown_root"})
 _ASKED = ("the environment", "the command line", "the request", "--engine-parameters")
 """How places begin that are no files and where somebody has set something all the same."""
-
-LONGEST_SHOWN = 120
-"""Characters of a value: a handler's settings may hold a whole document."""
 
 _MOST_READ = 2**20
 _DETAIL = "details["
@@ -45,7 +40,7 @@ def print_model(console: Console, model: ModelSpec | InvalidModel, shows_all: bo
         return False
     _print(console, Text.assemble(("model ", "bold green"), f"{model.name}, version {model.version}"))
     for file in dict.fromkeys(origin.file for origin in model.origin.values() if origin.line is not None):
-        _print(console, Text(f"  read from {_named(model, visible(file))}"))
+        _print(console, Text(f"  read from {named_text(model, visible(file))}"))
     left = _print_fields(console, model) if shows_all else _print_what_is_set(console, model)
     _print_findings(console, model.reports)
     if left:
@@ -66,15 +61,19 @@ def print_file(console: Console, file: Path, findings: Sequence[Finding]) -> Non
 
 def print_values(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print values with where they stand, a row for each."""
-    _print_rows(console, headings, [[_shown(cell) for cell in row] for row in rows])
+    _print_rows(console, headings, [[shown_value(cell) for cell in row] for row in rows])
     console.print()
 
 
 def _print_fields(console: Console, spec: ModelSpec) -> int:
     """Print all values; none is left out."""
     rows = [
-        [field_words(name), _named(spec, value), _named(spec, str(_short(_origin(spec, name) or _DEFAULT)))]
-        for name, value in _rows(spec)
+        [
+            field_words(name),
+            named_text(spec, value),
+            named_text(spec, str(_short(origin_of(spec, name) or _DEFAULT))),
+        ]
+        for name, value in spec_rows(spec)
     ]
     _print_rows(console, ("field", "value", "from where"), rows)
     return 0
@@ -84,7 +83,7 @@ def _print_what_is_set(console: Console, spec: ModelSpec) -> int:
     """Print keys as their files have them, and below what the model itself tells of. Returns how many values are left
     out.
     """
-    fields = [(name, value, _origin(spec, name)) for name, value in _rows(spec)]
+    fields = [(name, value, origin_of(spec, name)) for name, value in spec_rows(spec)]
     keys: dict[Origin, list[str]] = {}
     for name, value, origin in fields:
         if origin is not None and name in spec.origin and not name.startswith(_DETAIL) and _is_set(origin):
@@ -97,11 +96,12 @@ def _print_what_is_set(console: Console, spec: ModelSpec) -> int:
             keys[origin] = ["given"]
     order = sorted(keys, key=lambda one: (one.line is None, one.file, one.line or 0))
     rows = [
-        [one.key, _named(spec, _set_value(spec, one, keys[one])), _named(spec, _place(one))] for one in order
+        [one.key, named_text(spec, _set_value(spec, one, keys[one])), named_text(spec, _place(one))]
+        for one in order
     ]
     _print_rows(console, ("key", "value", "from where"), rows)
     told = list(_told(spec))
-    pairs = [(what, _named(spec, f"{value} ({place})")) for what, value, place, _ in told]
+    pairs = [(what, named_text(spec, f"{value} ({place})")) for what, value, place, _ in told]
     for line in labelled([(visible(what), visible(words)) for what, words in pairs], console.width, 2):
         _print(console, Text(line))
     return len(fields) - sum(len(values) for values in keys.values()) - sum(count for *_, count in told)
@@ -133,7 +133,7 @@ def _set_value(spec: ModelSpec, origin: Origin, values: Sequence[str]) -> str:
             file = file.replace(str(spec.shown_root), str(spec.root))
         written = written_value(_line(file, origin.line), origin.key, is_properties)
         if written is not None:
-            return _shown(written)
+            return shown_value(written)
     distinct = list(dict.fromkeys(filter(None, values)))
     telling = [value for value in distinct if value not in ("yes", "no")] or distinct
     return ", ".join(telling)
@@ -163,79 +163,13 @@ def _told(spec: ModelSpec) -> Iterator[tuple[str, str, str, int]]:
     """Give what the model's own files tell: what, its value, where it is from, and how many values that are."""
     for word, field in (("input", "inputs"), ("output", "outputs")):
         for at, tensor in enumerate(getattr(spec, field)):
-            origin = _origin(spec, f"{field}[{at}].dims")
+            origin = origin_of(spec, f"{field}[{at}].dims")
             if origin is not None and origin.line is None and "the model file" in origin.file:
                 kind = tensor.kind(spec.batching.batch_axis)
                 yield f"{word} {tensor.name}", kind, str(origin), len(("name", "datatype", "dims"))
     for name, value in spec.details.items():
-        origin = _origin(spec, f"{_DETAIL}{name}]") or _DEFAULT
-        yield name, _shown(value), str(_short(origin)), 1
-
-
-def _rows(spec: ModelSpec) -> Iterator[tuple[str, str]]:
-    for field in fields(spec):
-        if field.name not in _UNSHOWN:
-            yield from _flat(field.name, getattr(spec, field.name))
-
-
-def _named(spec: ModelSpec, text: str) -> str:
-    """Return a text that names the archive in place of where it was unpacked."""
-    return text if spec.shown_root is None else text.replace(str(spec.root), str(spec.shown_root))
-
-
-def _flat(name: str, value: object) -> Iterator[tuple[str, str]]:
-    """Blocks by field and lists of blocks by index, as `origin` names them; everything else as one value."""
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield f"{name}[{key}]", _shown(inner)
-    elif isinstance(value, tuple) and any(is_dataclass(inner) for inner in value):
-        for index, inner in enumerate(value):
-            yield from _flat(f"{name}[{index}]", inner)
-    elif is_dataclass(value) and "." not in name and not isinstance(value, VersionPolicy):
-        for field in fields(value):
-            inner = getattr(value, field.name)
-            if isinstance(value, TensorSpec) and value.open and field.name in ("datatype", "dims"):
-                yield f"{name}.{field.name}", "those of the request"
-            elif inner not in (None, {}) and (inner != () or field.name == "dims"):
-                yield from _flat(f"{name}.{field.name}", inner)
-    else:
-        yield name, _shown(value, is_shape=name.endswith(".dims"))
-
-
-def _shown(value: object, is_shape: bool = False) -> str:
-    match value:
-        case DataType():
-            return value.wire
-        case Join():
-            return join_words(value)
-        case Enum():
-            return str(value.value)
-        case bool():
-            return "yes" if value else "no"
-        case None:
-            return "none"
-        case () if not is_shape:
-            return "none"
-        case tuple() | frozenset():
-            return f"[{', '.join(_shown(inner) for inner in value)}]"
-        case str() if len(value) > LONGEST_SHOWN:
-            return f"{value[:LONGEST_SHOWN]}... ({len(value)} characters)"
-        case Path() | str() | int() | float():
-            return str(value)
-        case _ if is_dataclass(value):
-            parts = ((field.name, getattr(value, field.name)) for field in fields(value))
-            inside = ", ".join(f"{name} {_shown(part)}" for name, part in parts if part is not None)
-            kind = f"{type(value).__name__.lower()} " if isinstance(value, VersionPolicy) else ""
-            return f"{kind}{inside}".rstrip()
-        case _:
-            return str(value)
-
-
-def _origin(spec: ModelSpec, field: str) -> Origin | None:
-    """Return the origin of the field, or of the innermost field around it that has one; None for a default."""
-    while field and field not in spec.origin:
-        field = field.rpartition("." if "." in field else "[")[0]
-    return spec.origin[field] if field else None
+        origin = origin_of(spec, f"{_DETAIL}{name}]") or _DEFAULT
+        yield name, shown_value(value), str(_short(origin)), 1
 
 
 def _short(origin: Origin) -> Origin:

@@ -13,6 +13,7 @@ from trivium.commands.cannot_listen import cannot_listen
 from trivium.core.server import Server
 from trivium.frontends.access_log import AnswerLog
 from trivium.frontends.http.frontend import DrainReport
+from trivium.types.console_facts import ConsoleFacts
 from trivium.types.interfaces import Authorizer
 from trivium.types.listeners import BindAddress, Listener, Role, Transport
 
@@ -39,6 +40,10 @@ class Listeners:
             (each, app.front_end(server, site, each, entrances[each.name], log))
             for each in app.listeners(site.catalogue, site.config)
         ]
+        self._facts = facts = site.states.of(ConsoleFacts)
+        facts.connections = {each.name: front.open_connections for each, front in self._fronts}
+        if (sessions := self._access.sessions) is not None:
+            facts.sign_in, facts.sign_out = sessions.sign_in, sessions.sign_out
         self.url = ""
         self.lines: list[str] = []
         self.places: dict[str, str] = {}
@@ -55,6 +60,7 @@ class Listeners:
             self.places[listener.name] = str(bind)
             has_url = listener.transport is Transport.HTTP and not bind.path
             self.urls[listener.name] = self._url(listener, bind) if has_url else str(bind)
+            self._facts.places[listener.name] = self.urls[listener.name]
             self.lines.append(self._line(listener, bind))
         self._access.start()
 

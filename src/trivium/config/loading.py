@@ -8,7 +8,7 @@ import os
 import re
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -153,7 +153,9 @@ class _Merge:
         """Make the configuration. Raises ConfigError with all faults, if there are any."""
         if self._sources.faults:
             raise ConfigError(self._sources.faults)
-        return LoadedConfig(self._schema.config(self._sources.values), tuple(self.notices))
+        origins = {name: each.origin for name, each in self._sources.settings.items()}
+        config = replace(self._schema.config(self._sources.values), origins=origins)
+        return LoadedConfig(config, tuple(self.notices))
 
     def _take(self, source: str, key: str, option: Option, value: object) -> None:
         self._sources.take(option, value, Origin(source, key))

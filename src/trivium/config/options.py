@@ -5,12 +5,19 @@ default, bounds and help are all there is to say. Within its group an option has
 group's own prefix. Must not know where values come from: that is `loading`.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from trivium.config.listener_options import GrpcConfig, HttpConfig, ManagementConfig, tls_option
+from trivium.config.listener_options import (
+    GrpcConfig,
+    HttpConfig,
+    ManagementConfig,
+    tls_option,
+)
 from trivium.settings.option import ANY, INT, LONG, option, size_option
 from trivium.types.by_type import ByType
 from trivium.types.listeners import is_loopback
+from trivium.types.spec import Origin
 from trivium.types.text_engines import WORDS as TEXT_ENGINES
 
 
@@ -64,6 +71,17 @@ class GeneralConfig:
         "--strict-requests",
         False,
         "Refuse requests to generate that have fields without effect, in place of naming those in a header line.",
+    )
+    console: bool = option(
+        "--console",
+        False,
+        "Serve the console at /console and its routes at /api/v1, where the profile does not by itself.",
+    )
+    console_port: int = option(
+        "--console-port",
+        -1,
+        "Port for the console, with inference beside it; 0 takes a free one, -1 has none: then it is on HTTP's.",
+        (-1, 65535),
     )
     drain_timeout: float = option(
         "--drain-timeout",
@@ -353,6 +371,7 @@ class SecurityConfig:
         "--keystore-password",
         "",
         "Password of the PKCS12 key stores; others see it on a command line: TRIVIUM_KEYSTORE_PASSWORD sets it, too.",
+        is_secret=True,
     )
     allowed_hosts: str = option(
         "--allowed-hosts",
@@ -370,9 +389,13 @@ class SecurityConfig:
         "",
         "Groups of v2 routes over HTTP, and the header that opens them: 'model-repository,logging:admin-key=SECRET'. "
         "Beyond loopback models can be loaded and unloaded so alone.",
+        is_secret=True,
     )
     restricted_rpcs: str = option(
-        "--restricted-rpcs", "", "As --restricted-apis, for gRPC: groups of RPCs that metadata open."
+        "--restricted-rpcs",
+        "",
+        "As --restricted-apis, for gRPC: groups of RPCs that metadata open.",
+        is_secret=True,
     )
     client_shared_memory: bool = option(
         "--client-shared-memory",
@@ -402,6 +425,8 @@ class ServerConfig:
     security: SecurityConfig = field(default_factory=SecurityConfig, metadata={"title": "Security"})
     own: ByType = field(default_factory=ByType)
     """Options of each server that is stood in for, by their class."""
+    origins: Mapping[str, Origin] = field(default_factory=dict, compare=False, repr=False)
+    """Where each option was set that was, by its name."""
 
     @property
     def is_loopback(self) -> bool:
@@ -412,7 +437,7 @@ class ServerConfig:
     def wide(self) -> str:
         """The first option that has something listen beyond this machine, with its value; empty if none does."""
         on = {
-            "--host": not (self.http.no_http or self.http.socket),
+            "--host": self.server.console_port >= 0 or not (self.http.no_http or self.http.socket),
             "--grpc-host": not self.grpc.no_grpc,
             "--metrics-host": self.metrics.port >= 0 and not self.metrics.no_metrics,
             "--management-host": self.management.is_on and not self.management.socket,

@@ -26,6 +26,7 @@ from trivium.core.models.lifecycle import Lifecycle, LoadServices, Progress
 from trivium.core.models.readiness import ReadyAnswers
 from trivium.core.models.registry import Registry
 from trivium.core.models.repository import Repository, chosen, loading_order
+from trivium.core.models.server_view import ServerView
 from trivium.core.models.trials import Trials
 from trivium.core.models.waiting import WaitingRoom
 from trivium.core.observability.custom_metrics import CustomMetrics
@@ -60,12 +61,14 @@ from trivium.types.operations import (
     Infer,
     InferLazily,
     List,
+    Listen,
     Listing,
     Live,
     LogControl,
     LogReport,
     ModelDescription,
     ModelDescriptions,
+    Observe,
     Operation,
     Readiness,
     Ready,
@@ -77,6 +80,7 @@ from trivium.types.operations import (
     SetDefault,
     Statistics,
     TraceControl,
+    TraceReport,
     Unregister,
     VersionStatus,
 )
@@ -156,6 +160,7 @@ class Server:
         self._collector = MetricsCollector(
             self._registry, self.metrics, config.measures, self._lifecycle.cache, self._watch
         )
+        self.view = ServerView(registry, self._readiness, clock, self._workers)
         self.buffers = BufferPool(config.kept_buffer_bytes)
         self._deferred = DeferredAnswers(config.deferred, clock.now, _make_token, self.submit, self._offload)
         self.regions = Regions(config.client_shared_memory, reserved=config.reserved_regions)
@@ -237,6 +242,7 @@ class Server:
 
         def tell(status: VersionStatus) -> None:
             self._room.told(status)
+            self._workers.news.tell(status)
             if progress is not None:
                 progress(status)
 
@@ -286,10 +292,8 @@ class Server:
             self._control.begin(operation, sink)
         elif isinstance(operation, InferLazily):
             return self._lazy.begin(operation, sink)
-        elif isinstance(operation, CollectMetrics):
-            self._collector.begin(sink)
-        elif isinstance(operation, Ready):
-            self._readiness.begin(operation, sink)
+        elif isinstance(operation, CollectMetrics | Ready | Listen):
+            return self._begin(operation, sink)
         elif isinstance(operation, DescribeAll) and operation.asked is not None:
             return self.submit(operation.asked, partial(self._describe_with, operation, sink))
         else:
@@ -298,6 +302,16 @@ class Server:
             except ServeError as error:
                 part = ResponsePart(error=frameless(error))
             sink(part)
+        return COMPLETED
+
+    def _begin(self, operation: CollectMetrics | Ready | Listen, sink: Sink) -> Ticket:
+        """Begin what may take its time."""
+        if isinstance(operation, Listen):
+            return self.view.begin(sink)
+        if isinstance(operation, Ready):
+            self._readiness.begin(operation, sink)
+        else:
+            self._collector.begin(sink)
         return COMPLETED
 
     async def execute(self, operation: Operation) -> ResponsePart:
@@ -433,6 +447,7 @@ class Server:
             self._move(ServerState.DRAINING)
             self._room.close()
             self._control.begin_drain()
+            self.view.close()
 
     async def close(self, grace: float = 30.0) -> tuple[str, ...]:
         """Unload everything within `grace` seconds; what is in flight or has not ended then is given up, and has a
@@ -479,7 +494,8 @@ class Server:
         | Statistics
         | RegionOperation
         | LogControl
-        | TraceControl,
+        | TraceControl
+        | Observe,
     ) -> Answer:
         match operation:
             case Defer():
@@ -498,14 +514,19 @@ class Server:
                 return page(self._registry.listing(), ready, limit, after)
             case Statistics(model, version):
                 return self._registry.report(model, version)
+            case Observe(model, version):
+                return self.view.observed(self._all_described(model, version) if model else None)
             case LogControl(change):
                 return LogReport(LOG.change(change))
-            case TraceControl(model, _):
-                if model:
-                    self._registry.serving(model)
-                return self._tracing.answer(operation)
+            case TraceControl():
+                return self._traced(operation)
             case _:
                 return self.regions.answer(operation)
+
+    def _traced(self, operation: TraceControl) -> TraceReport:
+        if operation.model:
+            self._registry.serving(operation.model)
+        return self._tracing.answer(operation)
 
     def _described(self, operation: Describe) -> ModelDescription:
         registry = self._registry

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from trivium.frontends.pages import PageRule
+from trivium.codecs.page_rule import PageRule
 from trivium.tls import Tls
 from trivium.types.interfaces import ALLOW_ALL, Authorizer
 

@@ -23,10 +23,12 @@ milliseconds, in seconds.
 class Option(Setting):
     """A setting of the server, by its name without regard to groups, like `http_port`.
 
-    `group` and `key` say where it stands: `key` under `[group]` in the file, `config.group.key` in code.
+    `is_secret`: its value is shown to nobody. `group` and `key` say where it stands: `key` under `[group]` in the file,
+    `config.group.key` in code.
     """
 
     is_common: bool = False
+    is_secret: bool = False
     group: str = ""
     key: str = ""
 
@@ -46,19 +48,20 @@ class Option(Setting):
         return type(self.default)
 
 
-def option(
+def option(  # noqa: PLR0913 - each is a word of its row
     flag: str,
     default: Any,
     help: str,
     within: tuple[float, float] = (0, ANY),
     choices: tuple[str, ...] = (),
     is_common: bool = False,
+    is_secret: bool = False,
 ) -> Any:
-    """Make a field of a group. With `is_common` the help shows it at its top, among what most people need. A number
-    with a fraction is a time in seconds.
+    """Make a field of a group. With `is_common` the help shows it at its top, among what most people need; one that
+    `is_secret` is shown to nobody. A number with a fraction is a time in seconds.
     """
     kind = OneOf(choices) if choices else _kind(type(default), *within)
-    return _field(flag, kind, default, help, is_common)
+    return _field(flag, kind, default, help, is_common, is_secret)
 
 
 def size_option(
@@ -68,9 +71,11 @@ def size_option(
     return _field(flag, Size(*within), default, help, is_common)
 
 
-def _field(flag: str, kind: Kind, default: Any, help: str, is_common: bool) -> Any:
+def _field(flag: str, kind: Kind, default: Any, help: str, is_common: bool, is_secret: bool = False) -> Any:
     name = flag.removeprefix("--").replace("-", "_")
-    made = Option(name, kind, default, help, variable=PREFIX + name.upper(), is_common=is_common)
+    made = Option(
+        name, kind, default, help, variable=PREFIX + name.upper(), is_common=is_common, is_secret=is_secret
+    )
     return field(default=default, metadata={"option": made})
 
 

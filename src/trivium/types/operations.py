@@ -14,6 +14,15 @@ from trivium.types.errors import ServeError
 from trivium.types.generation import Generate
 from trivium.types.ignored_fields import IgnoredFields
 from trivium.types.log_settings import NO_LOG_CHANGE, LogChange, LogSettings
+from trivium.types.observing import (
+    InstanceDeath,
+    InstanceOpened,
+    LostNews,
+    Timeline,
+    Timelines,
+    VersionLoad,
+    WorkerSaid,
+)
 from trivium.types.payload import Payload, PayloadKind, Raw, RequestPayload, Scalar
 from trivium.types.sources import ModelSource
 from trivium.types.spec import Device, InstanceGroup, ModelSpec, StandingCall
@@ -304,6 +313,21 @@ class LogControl(msgspec.Struct, frozen=True, gc=False):
     change: LogChange = NO_LOG_CHANGE
 
 
+class Observe(msgspec.Struct, frozen=True, gc=False):
+    """Ask how the server does at this moment, and of a `model` all that is known of it. Answered with `Observation`."""
+
+    model: str = ""
+    version: str = ""
+
+
+class Listen(msgspec.Struct, frozen=True, gc=False):
+    """Listen, until cancelled, to what the server does: a `Snapshot` at once and every second, and each
+    `VersionStatus` that has changed, `InstanceDeath`, `InstanceOpened`, `WorkerSaid` and `Timeline` as it comes. Who
+    reads too slowly hears how much it has missed (`LostNews`), and who reads nothing for too long is cut off. It ends
+    by itself after some time, and when the server goes down. QUEUE_FULL where too many listen.
+    """
+
+
 class TraceControl(msgspec.Struct, frozen=True):
     """Ask what is traced, of the server (no model) or of a model; `change` sets it. Answered with `TraceReport`."""
 
@@ -334,6 +358,8 @@ Operation = (
     | RegionOperation
     | LogControl
     | TraceControl
+    | Observe
+    | Listen
 )
 
 
@@ -500,6 +526,36 @@ class TraceReport(msgspec.Struct, frozen=True):
     told: Mapping[str, str] = {}
 
 
+class Snapshot(msgspec.Struct, frozen=True):
+    """Tells how a server does at the time `when` of the Unix epoch, `now` by the core's clock: whether it is ready,
+    every version with its state, what those that serve have counted, and how their instances are.
+    """
+
+    when: float
+    now: float
+    started: float
+    state: ServerState
+    readiness: Readiness
+    listing: Listing
+    statistics: StatisticsReport
+    loads: tuple[VersionLoad, ...]
+
+
+class Observation(msgspec.Struct, frozen=True):
+    """Holds a snapshot and what else is known at its moment: timelines, settings of the log, bytes of `memory`, by
+    whose they are. Of a model that was asked for also its versions in full, its last deaths, and the last lines of its
+    workers.
+    """
+
+    snapshot: Snapshot
+    timelines: Timelines
+    log: LogSettings
+    memory: Mapping[str, int]
+    described: ModelDescriptions | None = None
+    deaths: tuple[InstanceDeath, ...] = ()
+    lines: tuple[WorkerSaid, ...] = ()
+
+
 Answer = (
     Readiness
     | Deferred
@@ -513,6 +569,14 @@ Answer = (
     | RegionListing
     | LogReport
     | TraceReport
+    | Observation
+    | Snapshot
+    | VersionStatus
+    | InstanceDeath
+    | InstanceOpened
+    | WorkerSaid
+    | Timeline
+    | LostNews
 )
 
 

@@ -4,7 +4,7 @@ A report (`types/statistics`) says what has been counted up to a moment. A recor
 instance, so that it can write a line about it or count it otherwise.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -32,6 +32,14 @@ class WorkerLine:
     instance: InstanceName
     stream: str
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerVoice:
+    """Says whose lines a worker's are, and takes each of them for whoever asks later what was printed."""
+
+    instance: InstanceName
+    say: Callable[[str], None]
 
 
 class WorkerEnd(Enum):

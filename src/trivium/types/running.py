@@ -14,6 +14,7 @@ import msgspec
 
 from trivium.types.errors import ServeError
 from trivium.types.generation import Generate
+from trivium.types.observing import last_words
 from trivium.types.operations import Infer, Operation, ResponsePart
 from trivium.types.payload import Payload, Raw, Scalar, Tensors
 from trivium.types.resources import ResourceRequest
@@ -125,12 +126,18 @@ class RecycleRequested(msgspec.Struct, frozen=True, gc=False):
 
 
 class Dead(msgspec.Struct, frozen=True, gc=False):
-    """The instance is lost; `post_mortem` says how, for people. `was_killed`: by a signal that leaves no choice, which
-    the server has not sent. Nothing is pushed after it.
+    """The instance is lost; `cause` says how, for people, and `last_lines` are what it has printed last. `was_killed`:
+    by a signal that leaves no choice, which the server has not sent. Nothing is pushed after it.
     """
 
-    post_mortem: str
+    cause: str
     was_killed: bool = False
+    last_lines: tuple[str, ...] = ()
+
+    @property
+    def post_mortem(self) -> str:
+        """All of it, in sentences."""
+        return self.cause + last_words(self.last_lines)
 
 
 @final

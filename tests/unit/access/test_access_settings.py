@@ -15,7 +15,14 @@ from trivium.types.interfaces import ALLOW_ALL
 
 def test_without_a_word_everybody_is_let_in_but_pages() -> None:
     settings = access_settings(configured())
-    assert settings.entrances.keys() == {"HTTP", "gRPC", "metrics", "management", "gRPC management"}
+    assert settings.entrances.keys() == {
+        "HTTP",
+        "gRPC",
+        "metrics",
+        "management",
+        "console",
+        "gRPC management",
+    }
     for entrance in settings.entrances.values():
         assert (entrance.authorizer, entrance.tls) == (ALLOW_ALL, None)
         assert entrance.pages is not None

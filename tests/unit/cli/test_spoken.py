@@ -10,9 +10,9 @@ import pytest
 import trivium
 from trivium.catalogue import CATALOGUE, configured
 from trivium.codecs.error_texts import not_from_here
+from trivium.codecs.page_rule import rule_of
 from trivium.fetchers.policy import judge_address, permitted, read_places
 from trivium.frontends.limits import http_limits
-from trivium.frontends.pages import rule_of
 from trivium.machine.shared_memory import SWITCHED_OFF
 from trivium.servers.djl.command import keys
 from trivium.servers.torchserve.command import properties_table

@@ -59,9 +59,7 @@ class Owner(Protocol):
         """One part of one item, final or not."""
         ...
 
-    def died(
-        self, slot: "InstanceSlot", post_mortem: str, lost: Sequence[Item], recalled: Sequence[Item]
-    ) -> None:
+    def died(self, slot: "InstanceSlot", fate: Dead, lost: Sequence[Item], recalled: Sequence[Item]) -> None:
         """An instance is gone: `lost` items may have begun, `recalled` ones have not."""
         ...
 
@@ -401,20 +399,19 @@ class Pool:
             slot.is_stale = True
             self._owner.stale()
         elif isinstance(event, Dead):
-            slot.was_killed = event.was_killed
-            self._finalize(number, slot, event.post_mortem)
+            self._finalize(number, slot, event)
         else:
             assert_never(event)
 
-    def _finalize(self, number: InstanceId, slot: InstanceSlot, post_mortem: str) -> None:
-        slot.is_dead = True
+    def _finalize(self, number: InstanceId, slot: InstanceSlot, fate: Dead) -> None:
+        slot.is_dead, slot.was_killed = True, fate.was_killed
         self._slots.pop(number, None)
         self._leaving.pop(number, None)
         self._count()
         held, slot.held = slot.held, {}
         lost = [item for item in held.values() if item.state is not STARTED]
         recalled = [item for item in held.values() if item.state is STARTED]
-        self._owner.died(slot, post_mortem, lost, recalled)
+        self._owner.died(slot, fate, lost, recalled)
 
 
 def _not_open(batch: Batch) -> None:

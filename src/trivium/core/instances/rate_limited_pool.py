@@ -12,7 +12,7 @@ from trivium.core.instances.rate_limiter import RateLimitedModel
 from trivium.core.instances.rate_policy import Amounts, needs_on
 from trivium.core.request import Item
 from trivium.types.interfaces import RunObserver
-from trivium.types.running import Credit, Event, InstanceId, Placement
+from trivium.types.running import Credit, Dead, Event, InstanceId, Placement
 from trivium.types.spec import Device, InstanceGroup
 
 CPU = "cpu"
@@ -90,9 +90,9 @@ class LimitedPool(Pool):
         if has_credit and slot.in_flight and not slot.held:
             self._member.release(number)
 
-    def _finalize(self, number: InstanceId, slot: InstanceSlot, post_mortem: str) -> None:
+    def _finalize(self, number: InstanceId, slot: InstanceSlot, fate: Dead) -> None:
         self._member.closed(number)
-        super()._finalize(number, slot, post_mortem)
+        super()._finalize(number, slot, fate)
 
 
 def needs_of(group: InstanceGroup) -> list[Amounts]:

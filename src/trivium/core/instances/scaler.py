@@ -18,6 +18,7 @@ from trivium.types import reasons
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError, anew, frameless, named, noted
 from trivium.types.interfaces import Clock, Instance, Port
+from trivium.types.observing import InstanceDeath
 from trivium.types.running import InstanceId, ItemId, Placement
 from trivium.types.spec import MOST_INSTANCES, Device, InstanceGroup, Isolation, Limits
 
@@ -118,7 +119,7 @@ class Scaler:
         self._window, self._most_deaths = limits.retry_seconds, limits.deaths
         self._steps = limits.retry_steps
         self._restarts = limits.restarts if self._window is None else ANY_NUMBER
-        self.deaths: deque[str] = deque(maxlen=5)
+        self.deaths: deque[InstanceDeath] = deque(maxlen=5)
         """What became of the last instances that died."""
         self._alarm = Alarm(clock, self.review)
         self._is_closed = False
@@ -203,7 +204,7 @@ class Scaler:
 
     def failure(self, model: str) -> ServeError:
         """That the model serves no more, once it has been given up."""
-        last = self.deaths[-1] if self.deaths else "No instance could be opened."
+        last = self.deaths[-1].post_mortem if self.deaths else "No instance could be opened."
         cause = f"{self._restarts} failures in a row"
         if self._window is not None:
             cause = f"{self._window:g} s of failures in a row"
@@ -223,11 +224,11 @@ class Scaler:
         """
         return "" if self._pool.size or not self._trouble else f"No instance is open. {self._trouble}"
 
-    def died(self, slot: InstanceSlot, post_mortem: str) -> None:
+    def died(self, slot: InstanceSlot, death: InstanceDeath) -> None:
         """An instance is gone. One that never did anything counts like one that did not open, but for the first
         in a row: that may have been anybody's work.
         """
-        self.deaths.append(post_mortem)
+        self.deaths.append(death)
         group = slot.home
         if isinstance(group, Group):
             group.gone.append(slot.placement)
@@ -240,7 +241,7 @@ class Scaler:
                 group.failures = 0
             elif group.died_in_vain:
                 self._note_failure(group)
-                self._trouble = post_mortem
+                self._trouble = death.post_mortem
             group.died_in_vain = not slot.ended
 
     def _note_failure(self, group: Group) -> None:

@@ -14,7 +14,7 @@ import os
 import signal
 import struct
 from collections import defaultdict
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -23,11 +23,12 @@ import msgspec
 
 from trivium.codecs.spec_codec import decode, encode
 from trivium.core.models.trials import compute_of, try_out
-from trivium.core.workers.child_process import LINES_PER_SECOND, LONGEST, last_words
+from trivium.core.workers.child_process import LINES_PER_SECOND, LONGEST
 from trivium.machine.memory import FreeMemory
 from trivium.machine.quiet_libraries import quieted
 from trivium.types.errors import Code, ServeError, named
 from trivium.types.interfaces import NO_GUARD, Engine, FindEngine, ProcessGuard, RunsFolderCode
+from trivium.types.observing import last_words
 from trivium.types.spec import Device, ModelFacts, ModelSpec
 
 STDERR_LINES = 20
@@ -116,6 +117,8 @@ class ModelInspector:
         self._command = command
         self._guard = guard
         self._find_engine = find_engine
+        self.hears: Callable[[ModelSpec, str], None] = lambda spec, line: None
+        """Takes each line that code of a model's own has printed."""
         self._idle: defaultdict[str, list[_Probe]] = defaultdict(list)
         self._ends: set[asyncio.Task[None]] = set()
 
@@ -184,7 +187,7 @@ class ModelInspector:
                 raise _Lost(_SILENT, bytes(probe.noise)) from error
             raise
         if is_alone:
-            _print(spec.name, bytes(probe.noise))
+            _print(spec, bytes(probe.noise), self.hears)
         elif probe.asked < MOST_QUESTIONS and probe.most_seen < MOST_HELD:
             self._keep(spec.engine, probe)
         else:
@@ -363,12 +366,13 @@ def can_tell(engine: Engine, spec: ModelSpec) -> bool:
     return engine.has_facts or (spec.handler is not None and spec.handler.completes)
 
 
-def _print(model: str, noise: bytes) -> None:
+def _print(spec: ModelSpec, noise: bytes, hears: Callable[[ModelSpec, str], None]) -> None:
     """Show what user code printed, as that of a worker is shown: a hundred lines, and how many more there were."""
-    log = logging.getLogger(f"trivium.worker.{model}")
+    log = logging.getLogger(f"trivium.worker.{spec.name}")
     lines = noise.decode("utf-8", "replace").splitlines()
     for line in lines[:LINES_PER_SECOND]:
         log.info("completing: %s", line[:LONGEST])
+        hears(spec, line[:LONGEST])
     if len(lines) > LINES_PER_SECOND:
         log.info("completing: %d lines more were not logged", len(lines) - LINES_PER_SECOND)
 

@@ -5,6 +5,7 @@ Everything that blocks runs in the server's opening threads. Whatever goes wrong
 
 import asyncio
 import logging
+import time
 from concurrent.futures import Executor, Future
 from functools import partial
 from typing import TypeVar
@@ -27,6 +28,7 @@ from trivium.types.interfaces import (
     WorkerEngine,
     default_isolation,
 )
+from trivium.types.observing import InstanceOpened
 from trivium.types.running import Placement
 from trivium.types.spec import Isolation, ModelSpec
 
@@ -68,7 +70,9 @@ class Launcher:
         launch = self._launch_process if is_process else self._launch_here
         instance = instance_name(self._spec, placement)
         with self._around.observer.opening():
-            return await recorded_opening(launch(placement, port), instance, self._around.recorder)
+            opened = await recorded_opening(launch(placement, port), instance, self._around.recorder)
+        self._around.news.tell(InstanceOpened(time.time(), instance.model, instance.version, placement.name))
+        return opened
 
     async def _launch_process(self, placement: Placement, port: Port) -> Instance:
         assert self.arena is not None

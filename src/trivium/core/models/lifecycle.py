@@ -99,6 +99,7 @@ class Lifecycle:
             given_up=self._given_up,
             is_patient=services.is_patient,
             binds_answers=config.binds_answers,
+            news=services.workers.news,
         )
         self.cache = ResponseCache(config.cache_bytes) if config.cache_bytes else None
         self._limiter = None if config.resources is None else RateLimiter(config.resources)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from trivium.core.instances.rate_limiter import RateLimiter
 from trivium.core.models.preparations import PreparedLoad
+from trivium.core.observability.news import NO_NEWS, ServerNews
 from trivium.core.observability.tracing import NOTHING_TRACED, Tracing
 from trivium.core.queueing.call_graph import CallGraph
 from trivium.core.queueing.response_cache import Section
@@ -37,7 +38,7 @@ class ModelContext:
     what runs, who traces its requests, who observes its runs and who records its requests, how long bodies are read
     where nobody waits, what was prepared for it, where what its receivers leave unread is kept, and who is told that it
     was given up. While it `is_patient`, what waits though instances do not open waits until then. With `binds_answers`
-    an answer of user code that is not as declared fails its request; else that is logged.
+    an answer of user code that is not as declared fails its request; else that is logged. `news` go to who listens.
     """
 
     takes: frozenset[PayloadKind] = ONLY_TENSORS
@@ -55,6 +56,7 @@ class ModelContext:
     given_up: Callable[[ModelSpec, ServeError], None] = lambda spec, why: None
     is_patient: Callable[[], bool] = lambda: False
     binds_answers: bool = True
+    news: ServerNews = NO_NEWS
 
 
 PLAIN = ModelContext()

@@ -29,7 +29,7 @@ class ReadyAnswers:
     def begin(self, operation: Ready, sink: Sink) -> None:
         """The sink gets a `Readiness`: at once, unless user code has to be asked."""
         if not operation.model:
-            sink(ResponsePart(answer=self._server()))
+            sink(ResponsePart(answer=self.server()))
             return
         is_loading = False
         try:
@@ -44,8 +44,14 @@ class ReadyAnswers:
             return
         _Asked(loaded.spec.name, checks, sink, self._clock)
 
-    def _server(self) -> Readiness:
-        state = self._state()
+    @property
+    def state(self) -> ServerState:
+        """Return where the server is in its life."""
+        return self._state()
+
+    def server(self) -> Readiness:
+        """Say whether the whole server is ready, and if not, why."""
+        state = self.state
         if state is not ServerState.SERVING:
             return Readiness(False, f"The server is {state.value}.", is_passing=True)
         if self._is_lenient:

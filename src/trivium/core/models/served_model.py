@@ -8,8 +8,6 @@ import asyncio
 from collections.abc import Collection
 from collections.abc import Sequence as ItemList
 
-import msgspec
-
 from trivium.core.instances.mailbox import Mailbox
 from trivium.core.instances.pool import InstanceSlot
 from trivium.core.instances.run_watch import watched_runs
@@ -17,6 +15,9 @@ from trivium.core.instances.scaler import Group, Launch, Scaler
 from trivium.core.models.broadcasts import FIRST_CALL, Broadcasts
 from trivium.core.models.model_context import PLAIN, ModelContext
 from trivium.core.models.model_pool import make_pool
+from trivium.core.models.model_status import ModelStatus
+from trivium.core.observability.recording import heard_by
+from trivium.core.observability.statistics import ItemLog
 from trivium.core.queueing.admission import AdmissionController
 from trivium.core.queueing.answer_rules import answer_rules
 from trivium.core.queueing.call_graph import PendingCall
@@ -39,7 +40,7 @@ from trivium.types.generation import Generate, Generated
 from trivium.types.interfaces import Check, Clock, Sink
 from trivium.types.operations import Broadcast, CallRef, Infer, ModelDescription, ResponsePart
 from trivium.types.payload import Payload, Raw, Tensors, cover
-from trivium.types.running import Executed, InstanceId, ItemId, Part, Placement, Stepped
+from trivium.types.running import Dead, Executed, InstanceId, ItemId, Part, Placement, Stepped
 from trivium.types.schedules import Graph, Sequence
 from trivium.types.spec import Device, InstanceGroup, Isolation, ModelSpec, StandingCall
 from trivium.types.state import ItemState
@@ -72,6 +73,7 @@ class ServedModel:
         self._counters, self._responses = answering(
             spec, self._adapter, clock.now, context.measures, context.recorder
         )
+        self._own_log = self._counters.log
         has_rules = isinstance(spec.scheduling, Sequence) or spec.limits.item_deadline is not None
         self._is_plain = self._adapter.levels.are_plain and not has_rules
         self._pool, self._member = make_pool(self, mailbox, clock, context)
@@ -97,6 +99,7 @@ class ServedModel:
             launch = self._broadcasts.around(launch)
         groups = [Group(group, isolation) for group in spec.groups]
         self._scaler = Scaler(self._pool, groups, launch, clock, self, spec.limits)
+        self.status = ModelStatus(spec, self._pool, self._scaler, clock)
         self.end_waits = self._scaler.end_waits  # of those who wait until it is scaled
         self._active = 0
         self._reading: dict[ItemId, Item] = {}  # whose bodies are read in a thread
@@ -286,15 +289,7 @@ class ServedModel:
 
     def described(self, description: ModelDescription) -> ModelDescription:
         """Add what is known of its instances and its queue."""
-        now, slots = self._clock.now(), self._pool.slots()
-        return msgspec.structs.replace(
-            description,
-            groups=self.groups,
-            instances=tuple(slot.status(number, now) for number, slot in slots.items()),
-            opening=self._scaler.opening(),
-            queued=self._queue.count,
-            standing=self._broadcasts.standing,
-        )
+        return self.status.described(description, self._queue.count, self._broadcasts.standing)
 
     def debug_state(self) -> ModelDebugState:
         """Copy what the model holds at this moment, for a developer who debugs."""
@@ -340,7 +335,11 @@ class ServedModel:
     @property
     def deaths(self) -> Collection[str]:
         """Say what became of the last instances that died."""
-        return self._scaler.deaths
+        return [death.post_mortem for death in self._scaler.deaths]
+
+    def listen(self, listener: ItemLog | None) -> None:
+        """Let one more hear how items end, in place of the one before; None: nobody more."""
+        self._counters.log = heard_by(self._own_log, listener)
 
     @property
     def is_failed(self) -> bool:
@@ -433,16 +432,16 @@ class ServedModel:
         """An instance wants to be replaced."""
         self._scaler.review()
 
-    def died(
-        self, slot: InstanceSlot, post_mortem: str, lost: ItemList[Item], recalled: ItemList[Item]
-    ) -> None:
+    def died(self, slot: InstanceSlot, fate: Dead, lost: ItemList[Item], recalled: ItemList[Item]) -> None:
         """Queue again what a dead instance had not begun, in front and in order; end the rest. In this order,
         since whoever is told may cancel at once what was recalled.
         """
-        self._scaler.died(slot, post_mortem)
+        death = self.status.death(slot.placement.name, fate)
+        self._scaler.died(slot, death)
+        self._context.news.tell(death)
         error = ServeError(
             Code.WORKER_DIED,
-            f"An instance of model '{self.spec.name}' died. {post_mortem}",
+            f"An instance of model '{self.spec.name}' died. {death.post_mortem}",
             info=_death(self.spec.name, slot),
         )
         lost = [*lost, *(item for item in recalled if item.item >= FIRST_CALL)]  # for this one alone

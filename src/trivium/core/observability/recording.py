@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from trivium.core.observability.statistics import MOST_EARLY, DurationLog, ItemLog
 from trivium.core.request import Item
-from trivium.types.errors import Code
+from trivium.types.errors import ServeError
 from trivium.types.operations import Infer
 from trivium.types.recording import InstanceName, ServingRecorder
 from trivium.types.running import Executed, ItemId
@@ -61,9 +61,9 @@ class RecordedItems:
         """See `ItemLog`."""
         self._recorder.answered(item.operation, 0.0, now - item.enqueued_at)
 
-    def failed(self, item: Item, code: Code, now: float) -> None:
+    def failed(self, item: Item, error: ServeError, now: float) -> None:
         """See `ItemLog`."""
-        self._recorder.failed(item.operation, code, now - item.enqueued_at)
+        self._recorder.failed(item.operation, error.code, now - item.enqueued_at)
 
     def answered_ill(self, item: Item, now: float) -> None:
         """See `ItemLog`: an answer it is."""
@@ -96,10 +96,10 @@ class ItemLogs:
         for log in self._logs:
             log.cached(item, now)
 
-    def failed(self, item: Item, code: Code, now: float) -> None:
+    def failed(self, item: Item, error: ServeError, now: float) -> None:
         """See `ItemLog`."""
         for log in self._logs:
-            log.failed(item, code, now)
+            log.failed(item, error, now)
 
     def answered_ill(self, item: Item, now: float) -> None:
         """See `ItemLog`."""
@@ -112,6 +112,12 @@ def item_log(spec: ModelSpec, recorder: ServingRecorder | None) -> ItemLog | Non
     logs: list[ItemLog] = [DurationLog(spec)] if spec.metrics.log_every else []
     if recorder is not None:
         logs.append(RecordedItems(recorder))
+    return heard_by(logs[0] if logs else None, logs[1] if len(logs) > 1 else None)
+
+
+def heard_by(own: ItemLog | None, listener: ItemLog | None) -> ItemLog | None:
+    """Return what hears how items end while somebody listens besides; None where nobody wants to know."""
+    logs = [each for each in (own, listener) if each is not None]
     return ItemLogs(logs) if len(logs) > 1 else logs[0] if logs else None
 
 

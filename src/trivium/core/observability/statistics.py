@@ -17,7 +17,7 @@ from trivium.codecs.metric_lines import metric_line
 from trivium.core.observability.generation import GenerationCounters
 from trivium.core.observability.quantiles import RecentValues
 from trivium.core.request import Item
-from trivium.types.errors import Code
+from trivium.types.errors import Code, ServeError
 from trivium.types.generation import Generated
 from trivium.types.metrics import Buckets, Measurements
 from trivium.types.running import Executed, ItemId, Stepped
@@ -84,7 +84,7 @@ class ItemLog(Protocol):
     def cached(self, item: Item, now: float) -> None:
         """An item was answered with what had been kept."""
 
-    def failed(self, item: Item, code: Code, now: float) -> None:
+    def failed(self, item: Item, error: ServeError, now: float) -> None:
         """An item ended with an error."""
 
     def answered_ill(self, item: Item, now: float) -> None:
@@ -124,7 +124,7 @@ class DurationLog:
     def cached(self, item: Item, now: float) -> None:
         """See `ItemLog`: nothing ran."""
 
-    def failed(self, item: Item, code: Code, now: float) -> None:
+    def failed(self, item: Item, error: ServeError, now: float) -> None:
         """See `ItemLog`: only what ended well is timed."""
 
     def answered_ill(self, item: Item, now: float) -> None:
@@ -159,7 +159,8 @@ class VersionCounters:
         first_part_bounds: Sequence[float] = (),
         log: ItemLog | None = None,
     ) -> None:
-        self._log = log
+        self.log = log
+        """Hears how items end; whoever listens for a while may put another in its place."""
         self._quantiles = measures.quantiles
         self._now = now
         self._recent = [RecentValues() for _ in DURATIONS] if measures.quantiles else None
@@ -200,8 +201,8 @@ class VersionCounters:
 
     def executed(self, run: Executed, rows: int, succeeded: Sequence[Item], now: float) -> None:
         """One execution of `rows` rows is over; `succeeded` are answered at `now`."""
-        if self._log is not None:
-            self._log.over(run)
+        if self.log is not None:
+            self.log.over(run)
         began, ended = run.began, run.ended
         input_ready, output_began = run.input_ready, run.output_began
         if run.items or not run.rows:  # else all its items end by parts of their own, and nobody knows when
@@ -240,7 +241,7 @@ class VersionCounters:
                 self._time_at = at = bisect_left(TIME_BUCKETS, spent)
             self._times[at] += 1
         self._last = time.time_ns()
-        if self._recent is not None or self._log is not None:
+        if self._recent is not None or self.log is not None:
             self._remember(run, succeeded, now)
 
     def streamed(self, item: Item, now: float) -> None:
@@ -251,8 +252,8 @@ class VersionCounters:
             self._early[item.item] = item.enqueued_at, now
             if len(self._early) > MOST_EARLY:  # nobody says when they ran
                 del self._early[next(iter(self._early))]
-        if self._log is not None:
-            self._log.ended(item, now)
+        if self.log is not None:
+            self.log.ended(item, now)
         self._others += 1
         self._rows += item.rows
         self._success_time += now - item.enqueued_at
@@ -305,8 +306,8 @@ class VersionCounters:
         self._success_time += now - item.enqueued_at
         self._times[bisect_left(TIME_BUCKETS, now - item.enqueued_at)] += 1
         self._last = time.time_ns()
-        if self._log is not None:
-            self._log.cached(item, now)
+        if self.log is not None:
+            self.log.cached(item, now)
 
     def missed(self, spent: float) -> None:
         """Nothing was kept for an item."""
@@ -323,17 +324,17 @@ class VersionCounters:
         self._first_time += waited
         self._firsts[bisect_left(self._first_bounds, waited)] += 1
 
-    def failed(self, item: Item, code: Code, now: float) -> None:
+    def failed(self, item: Item, error: ServeError, now: float) -> None:
         """An item ended with an error, or was refused at the door."""
-        self._count_failure(item, code, now)
-        if self._log is not None:
-            self._log.failed(item, code, now)
+        self._count_failure(item, error.code, now)
+        if self.log is not None:
+            self.log.failed(item, error, now)
 
     def answered_ill(self, item: Item, now: float) -> None:
         """An item ended with a handler's own answer, which says that it failed."""
         self._count_failure(item, Code.MODEL_FAILED, now)
-        if self._log is not None:
-            self._log.answered_ill(item, now)
+        if self.log is not None:
+            self.log.answered_ill(item, now)
 
     def _count_failure(self, item: Item, code: Code, now: float) -> None:
         self._fails += 1
@@ -391,8 +392,8 @@ class VersionCounters:
         }
 
     def _remember(self, run: Executed, succeeded: Sequence[Item], now: float) -> None:
-        if self._log is not None:
-            self._log.ran(run, succeeded, now)
+        if self.log is not None:
+            self.log.ran(run, succeeded, now)
         if self._recent is None:
             return
         whole, queue, on_input, on_infer, on_output = self._recent

@@ -41,7 +41,7 @@ class ResponseDispatcher:
         item.state = ENDED
         if item.timer is not None:
             item.timer.cancel()
-        self._counters.failed(item, error.code, self._now())
+        self._counters.failed(item, error, self._now())
         self._give(item, ResponsePart(error=error, model=self._name, version=self._version))
 
     def answer(self, item: Item, payload: Payload | None, parameters: Mapping[str, Scalar] = NOTHING) -> bool:

@@ -16,13 +16,14 @@ import signal
 import socket
 import subprocess
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from trivium.types.errors import Code, ServeError, said_by
 from trivium.types.interfaces import NO_GUARD, ProcessGuard
-from trivium.types.recording import WORKER_LINE, InstanceName, WorkerLine
+from trivium.types.observing import last_words
+from trivium.types.recording import WORKER_LINE, WorkerLine, WorkerVoice
 from trivium.types.running import WorkerCommand
 from trivium_worker.wire import system
 
@@ -146,7 +147,7 @@ Hears = Callable[[str], None]
 
 class Output:
     """One stream of one worker, read on the loop from `descriptor`, which it owns. `hears` gets each line, too. Records
-    of the log say which `instance` has printed a line, and how it stands, where that is known.
+    of the log say by its `voice` which instance has printed a line, and how it stands, where that is known.
     """
 
     def __init__(
@@ -156,14 +157,14 @@ class Output:
         level: int,
         log: logging.Logger,
         hears: Hears | None = None,
-        instance: InstanceName | None = None,
+        voice: WorkerVoice | None = None,
     ) -> None:
         self._descriptor = descriptor
         self._name = name
         self._level = level
         self._log = log
         self._hears = hears
-        self._instance = instance
+        self._voice = voice
         self._loop = asyncio.get_running_loop()
         self._rest = b""
         self._second = 0.0
@@ -239,8 +240,9 @@ class Output:
 
     def _write(self, text: str) -> None:
         line = None
-        if self._instance is not None:
-            line = {WORKER_LINE: WorkerLine(self._instance, self._name.rpartition(" ")[2], text)}
+        if self._voice is not None:
+            line = {WORKER_LINE: WorkerLine(self._voice.instance, self._name.rpartition(" ")[2], text)}
+            self._voice.say(text)
         self._log.log(self._level, "%s: %s", self._name, text, extra=line)
 
     def _tell_unsaid(self) -> None:
@@ -268,9 +270,6 @@ STATUSES = {
 }
 """Exit statuses that `trivium_worker` gives itself."""
 
-MOST_WORDS = 8192
-"""Characters of them."""
-
 _NAMES = {number.value: number.name for number in signal.Signals}
 
 
@@ -292,10 +291,9 @@ def describe(
     status: int | None,
     why: str,
     memory: tuple[int | None, int | None],
-    last: Sequence[str],
 ) -> str:
-    """`status` as of `Popen.returncode` (None: it still ran); `why` it was killed by us, if it was; `memory` the
-    counts of `oom_kills` when it started and now; `last` its last lines on standard error.
+    """Say how a worker has ended. `status` as of `Popen.returncode` (None: it still ran); `why` it was killed by us, if
+    it was; `memory` the counts of `oom_kills` when it started and now.
     """
     text = f"Worker {name} (process {pid}) {_how(status, why)}."
     before, now = memory
@@ -304,19 +302,7 @@ def describe(
             text += " The kernel has killed for want of memory meanwhile: there was less than it needed."
         else:
             text += " Nobody here sent that; the kernel does when memory runs out, or somebody did by hand."
-    return text + last_words(last)
-
-
-def last_words(lines: Sequence[str]) -> str:
-    """A sentence of the last lines on standard error, empty where there are none. It goes to clients, and so has a
-    length: of more than that the end is told.
-    """
-    if not lines:
-        return ""
-    words = " / ".join(lines)
-    if len(words) > MOST_WORDS:
-        words = "... " + words[-MOST_WORDS:]
-    return f" Its last words: {words}"
+    return text
 
 
 def _how(status: int | None, why: str) -> str:
@@ -354,7 +340,7 @@ class ChildProcess:
         log: logging.Logger,
         ended: Callable[[], None],
         hears: Hears | None = None,
-        instance: InstanceName | None = None,
+        voice: WorkerVoice | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._name = name
@@ -363,7 +349,7 @@ class ChildProcess:
         self._why = ""
         self._oom_kills = oom_kills()
         self._outputs = [
-            Output(descriptor, f"{name} {stream}", level, log, hears, instance)
+            Output(descriptor, f"{name} {stream}", level, log, hears, voice)
             for descriptor, stream, level in zip(
                 spawned.outputs, ("stdout", "stderr"), (logging.INFO, logging.WARNING), strict=True
             )
@@ -425,8 +411,10 @@ class ChildProcess:
         """The last lines on its standard error, for a sentence to end with; empty where there are none."""
         return last_words(list(self._outputs[1].last))
 
-    def finalize(self) -> tuple[int | None, str]:
-        """Its exit status, and the post-mortem. What it has started in its session ends with it."""
+    def finalize(self) -> tuple[int | None, str, tuple[str, ...]]:
+        """Its exit status, how it has ended, in sentences, and its last lines on standard error. What it has started in
+        its session ends with it.
+        """
         self._forget_pidfd()
         if self._look is not None:
             self._look.cancel()
@@ -439,9 +427,9 @@ class ChildProcess:
         self._spawned.close_marks()
         for output in self._outputs:
             output.close()
-        last = list(self._outputs[1].last)
         memory = self._oom_kills, oom_kills()
-        return status, describe(self._name, self.pid, status, self._why, memory, last)
+        cause = describe(self._name, self.pid, status, self._why, memory)
+        return status, cause, tuple(self._outputs[1].last)
 
     def _process_ended(self) -> None:
         self._forget_pidfd()

@@ -29,8 +29,9 @@ from trivium.core.workers.upcalls import Upcalls
 from trivium.core.workers.wire import AnswerReader, BatchWriter, ProtocolError
 from trivium.types.errors import Code, ServeError, noted
 from trivium.types.interfaces import Check, Port
+from trivium.types.observing import last_words
 from trivium.types.operations import Infer
-from trivium.types.recording import InstanceName, WorkerEnd
+from trivium.types.recording import WorkerEnd, WorkerVoice
 from trivium.types.running import Batch, Begun, Credit, Dead, Event, Executed, ItemId, Part
 from trivium_worker.wire import frames
 
@@ -112,10 +113,10 @@ class ProcessInstance:
         upward: Upcalls,
         log: logging.Logger,
         call_last: CallLast | None = None,
-        instance: InstanceName | None = None,
+        voice: WorkerVoice | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._process = ChildProcess(name, spawned, log, self._process_ended, upward.hears, instance)
+        self._process = ChildProcess(name, spawned, log, self._process_ended, upward.hears, voice)
         self._writer = BatchWriter(arena)
         self._reader = AnswerReader()
         self._upward = upward
@@ -387,7 +388,8 @@ class ProcessInstance:
         if self._is_gone:
             return
         self._is_gone = True
-        status, text = self._process.finalize()
+        status, cause, last_lines = self._process.finalize()
+        text = cause + last_words(last_lines)
         self.connection.abort()
         expected = self._is_closing and not self._items and status == 0
         is_told = self._process.was_killed_here and not self.serves  # to whoever had it opened
@@ -406,4 +408,4 @@ class ProcessInstance:
         if self._port is not None and (held or self._strays or not self._is_closing):
             lost = tuple(item for item in (*held, *self._strays) if item not in waiting)
             was_killed = status == -signal.SIGKILL and not self._process.was_killed_here
-            self._port.deliver([Begun(lost), Dead(text, was_killed)])
+            self._port.deliver([Begun(lost), Dead(cause, was_killed, last_lines)])

@@ -3,11 +3,14 @@
 import asyncio
 import json
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor, Future
 from dataclasses import asdict, replace
 
 from trivium.core.clock import CallLast
+from trivium.core.observability.news import ServerNews
+from trivium.core.observability.worker_lines import WorkerLines
 from trivium.core.workers.arena import Arena
 from trivium.core.workers.child_process import BURIAL, END_SECONDS, TERM_SECONDS, Spawned, spawn
 from trivium.core.workers.process import ProcessInstance
@@ -35,8 +38,8 @@ MakeProgram = Callable[[ModelSpec, Placement], WorkerCommand]
 
 class WorkerServices:
     """Holds what all worker processes of a server share: whom they call, who counts their metrics, who observes and who
-    records them, when what is handed to them leaves, who waits for their end, and who kills them if the server does not
-    live to.
+    records them, who keeps their last `lines` and hears the `news`, when what is handed to them leaves, who waits for
+    their end, and who kills them if the server does not live to.
     """
 
     def __init__(  # noqa: PLR0913 - the services
@@ -59,6 +62,8 @@ class WorkerServices:
         self.observer = observer
         self.guard = guard
         self.recorder = recorder
+        self.news = ServerNews()
+        self.lines = WorkerLines(time.time, self.news)
         self._living: dict[ProcessInstance, Arena] = {}
 
     def limits(self, spec: ModelSpec) -> Limits:
@@ -144,8 +149,10 @@ class ProcessLauncher:
             program.read_metric,
             program.open_form,
         )
+        voice = around.lines.voice(instance, placement.name)
+        upward.says = voice.say
         worker = ProcessInstance(
-            placement.name, spawned, self._arena, upward, self._log, around.call_last, instance
+            placement.name, spawned, self._arena, upward, self._log, around.call_last, voice
         )
         around.keep(worker, self._arena)
         if (recorder := around.recorder) is not None:

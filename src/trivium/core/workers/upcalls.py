@@ -138,6 +138,14 @@ Measure = Callable[[str, Mapping[str, object]], None]
 """Takes a model's name and one step of a custom metric; ValueError for one that is none."""
 
 
+LONGEST = 4096
+"""Characters of a line that are kept."""
+
+
+def _unheard(line: str) -> None:
+    """Keep nothing."""
+
+
 class CallingWorker(Protocol):
     """The worker that the calls come from."""
 
@@ -193,6 +201,8 @@ class Upcalls:
         self._last_fault = ""
         self.hears = None if read_metric is None else self._hear
         """Takes a line of the worker's output; None where no line means anything."""
+        self.says: Callable[[str], None] = _unheard
+        """Takes each line that user code logs by a call."""
         self._worker: CallingWorker | None = None
         self._tickets: dict[int, tuple[ItemId, Ticket]] = {}
         self.calling: dict[ItemId, set[int]] = {}
@@ -224,6 +234,7 @@ class Upcalls:
         elif kind == frames.LOG:
             line = convert(read(body), LogLine)
             self._log.log(_LEVELS.get(line.level, logging.INFO), "%s", line.message)
+            self.says(line.message[:LONGEST])
         elif kind == frames.MEASURE:
             self._note(read(body))
         else:

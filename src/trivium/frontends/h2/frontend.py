@@ -122,6 +122,10 @@ class H2Frontend:
         if self._server is not None:
             self._server.close()
 
+    def open_connections(self) -> int:
+        """Count the connections that are open."""
+        return len(self._guests)
+
     def _cut_all(self) -> None:
         if self._door is not None:
             self._door.cut()

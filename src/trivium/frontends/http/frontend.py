@@ -96,6 +96,10 @@ class HttpFrontend:
         """Copy what the front end holds at this moment, for a developer who debugs."""
         return self._site.debug_state()
 
+    def open_connections(self) -> int:
+        """Count the connections that are open."""
+        return len(self._site.connections)
+
     def stop_accepting(self) -> None:
         """New connections are refused by the kernel; those that are open go on."""
         if self._server is not None:

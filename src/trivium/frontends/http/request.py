@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from trivium.codecs.credentials import AUTHORIZATION_HEADER, TWICE
+from trivium.codecs.credentials import AUTHORIZATION_HEADER, CONSOLE_HEADER, TWICE, without_session
 from trivium.frontends.held import Booking, nothing
 from trivium.frontends.http.preflight import is_preflight
 from trivium.frontends.http.state import HttpState
@@ -337,6 +337,11 @@ class Request(Struct, eq=False):
         head = self.head
         if (key := head.headers.pop(AUTHORIZATION_HEADER, None)) is not None:
             self._shown = Head(head.method, head.path, "", {AUTHORIZATION_HEADER: key})
+        if b"cookie" in head.headers and (cookies := without_session(head.headers)) and key is None:
+            shown = {b"cookie": cookies}
+            if (mark := head.headers.get(CONSOLE_HEADER)) is not None:
+                shown[CONSOLE_HEADER] = mark
+            self._shown = Head(head.method, head.path, "", shown)
 
     def is_let_in(self) -> bool:
         """Return whether the same head would be let in now: a key may have expired meanwhile, or be gone."""

@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from trivium.codecs.page_rule import PageRule
 from trivium.core.unread_answers import UnreadAnswers
 from trivium.frontends.access_log import AnswerLog
 from trivium.frontends.causes import CauseLog
 from trivium.frontends.http.departures import Departure, departure_of
 from trivium.frontends.http.preflight import Preflights
 from trivium.frontends.limits import SMALL_BODY, HttpLimits
-from trivium.frontends.pages import PageRule
 from trivium.frontends.shares import Addresses, AddressUse, has_room
 from trivium.frontends.turns import Offload, TurnQueue
 from trivium.types.errors import Code, ServeError

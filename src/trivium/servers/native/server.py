@@ -4,6 +4,7 @@ from trivium.server_record import ServerRecord
 
 SERVER = ServerRecord(
     name="native",
+    has_console=True,
     withheld=(
         *("", "explanations", "token", "api-description", "wfpredict"),
         *("v1/...:predict", "v1/...:explain", ".../predict"),

@@ -5,19 +5,15 @@ original knows (a model's platform, its configuration in that form) is asked of 
 """
 
 from collections.abc import Mapping, Sequence
-from typing import assert_never
 
 import msgspec
 
 from trivium.types.errors import Code, ServeError, unwritable
 from trivium.types.operations import (
     Answer,
-    Deferred,
-    Fetched,
     Listing,
     LogReport,
     ModelDescription,
-    ModelDescriptions,
     Readiness,
     RegionListing,
     ResponsePart,
@@ -30,7 +26,6 @@ from trivium.types.spec import ModelSpec, TensorSpec
 from trivium.types.statistics import (
     BatchStatistics,
     GenerationStatistics,
-    MetricsReport,
     StatisticsReport,
     VersionStatistics,
 )
@@ -120,10 +115,8 @@ class DocumentEncoder(msgspec.Struct, frozen=True):
                 return _json(trace_document(answer))
             case Listing():
                 return _json([index_entry(status) for status in answer.versions])
-            case MetricsReport() | ModelDescriptions() | Deferred() | Fetched():
-                raise ServeError(Code.INTERNAL, "This answer is one of another protocol. Report it.")
             case _:
-                assert_never(answer)
+                raise ServeError(Code.INTERNAL, "This answer is one of another protocol. Report it.")
 
 
 _FIXED_ANSWERS: Mapping[str, HttpAnswer] = {

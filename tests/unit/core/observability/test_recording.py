@@ -7,7 +7,7 @@ from tests.harness.virtual_models import make_spec
 from trivium.core.observability.recording import RecordedItems, item_log
 from trivium.core.observability.statistics import MOST_EARLY, DurationLog, VersionCounters
 from trivium.core.request import Item
-from trivium.types.errors import Code
+from trivium.types.errors import Code, ServeError
 from trivium.types.metrics import ModelMetrics
 from trivium.types.operations import Infer
 from trivium.types.payload import Tensors
@@ -39,7 +39,7 @@ def test_items_of_an_execution_are_recorded_with_it() -> None:
     run = Executed([1, 2], [], 3.0, 3.0, 5.0, 6.0)
     counted.executed(run, 2, [item(1, 1.0), item(2, 2.5)], 8.0)
     assert heard.said == [("1", 2.0, 7.0), ("2", 0.5, 5.5), ("ran", 2.0)]
-    counted.failed(item(3, 1.0), Code.EXPIRED, 2.0)
+    counted.failed(item(3, 1.0), ServeError(Code.EXPIRED, "Late."), 2.0)
     counted.cached(item(4, 2.0), 0.1, 2.5)
     assert heard.said[3:] == [("3", Code.EXPIRED, 1.0), ("4", 0.0, 0.5)]
 
@@ -81,4 +81,4 @@ def test_there_is_a_log_only_where_somebody_wants_it() -> None:
     assert isinstance(item_log(timed, None), DurationLog)
     both = item_log(timed, Heard())  # type: ignore[arg-type]
     assert both is not None
-    both.failed(item(1, 1.0), Code.EXPIRED, 2.0)
+    both.failed(item(1, 1.0), ServeError(Code.EXPIRED, "Late."), 2.0)

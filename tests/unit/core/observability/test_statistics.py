@@ -79,7 +79,7 @@ def test_a_wait_falls_into_the_bucket_that_it_does_not_exceed(waited, bucket):
 def test_failures_are_counted_by_code():
     counters = VersionCounters()
     for code in (Code.EXPIRED, Code.INVALID, Code.EXPIRED):
-        counters.failed(item(1.0), code, 3.0)
+        counters.failed(item(1.0), ServeError(code, "It failed."), 3.0)
     report = counters.report("m", "1", 0)
     assert report.fail == Duration(3, 6 * 10**9)
     assert report.failures == {"expired": 2, "invalid": 1}

@@ -4,7 +4,9 @@ import signal
 
 import pytest
 
-from trivium.core.workers.child_process import describe, last_words, oom_kills
+from trivium.core.workers.child_process import describe, oom_kills
+from trivium.types.observing import last_words
+from trivium.types.running import Dead
 
 UNKNOWN = (None, None)
 BY_HAND = " Nobody here sent that; the kernel does when memory runs out, or somebody did by hand."
@@ -39,7 +41,7 @@ CASES = {
 
 def test_last_words_are_not_endless():
     lines = [f"{number}".rjust(4096, "x") for number in range(50)]
-    text = describe("m_0", 77, 1, "", UNKNOWN, lines)
+    text = Dead(describe("m_0", 77, 1, "", UNKNOWN), last_lines=tuple(lines)).post_mortem
     assert len(text) < 9000
     assert text.endswith("x49")
     assert " Its last words: ... " in text
@@ -49,7 +51,8 @@ def test_last_words_are_not_endless():
 @pytest.mark.parametrize("name", CASES)
 def test_sentences(name):
     status, why, memory, last, text = CASES[name]
-    assert describe("m_0", 77, status, why, memory, last) == f"Worker m_0 (process 77) {text}"
+    fate = Dead(describe("m_0", 77, status, why, memory), last_lines=tuple(last))
+    assert fate.post_mortem == f"Worker m_0 (process 77) {text}"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import get_args, get_type_hints
 import pytest
 from tests.harness.screens import JARGON
 
-from trivium.cli.field_words import field_words, join_words
+from trivium.codecs.field_words import field_words, join_words
 from trivium.types.spec import Join, ModelSpec
 
 UNSHOWN = ("foreign", "origin", "reports", "shown_root")

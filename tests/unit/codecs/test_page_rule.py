@@ -2,7 +2,7 @@
 
 import pytest
 
-from trivium.frontends.pages import rule_of
+from trivium.codecs.page_rule import rule_of
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import Head
 

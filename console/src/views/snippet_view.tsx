@@ -1,0 +1,31 @@
+// The request that would be sent, in three languages, to copy.
+
+import { useState } from "preact/hooks";
+import { type Language, type Prepared, snippet } from "../snippets";
+import { Copy } from "./parts";
+
+const LANGUAGES: Language[] = ["curl", "Python", "JavaScript"];
+
+export function Snippets({ request }: { request: Prepared }) {
+  const [language, setLanguage] = useState<Language>("curl");
+  const text = snippet(language, request, location.origin);
+  return (
+    <section class="snippets" aria-label="The same request to copy">
+      <div class="snippets-head">
+        <fieldset class="kinds small">
+          <legend>The same request as</legend>
+          {LANGUAGES.map((one) => (
+            <label key={one}>
+              <input type="radio" name="language" checked={one === language} onChange={() => setLanguage(one)} />
+              <span>{one}</span>
+            </label>
+          ))}
+        </fieldset>
+        <Copy text={text} what={`the request as ${language}`} />
+      </div>
+      <pre tabIndex={0} aria-label={`The request as ${language}`}>
+        {text}
+      </pre>
+    </section>
+  );
+}

@@ -1,0 +1,1 @@
+"""The console: the page that shows a server, and the routes below it."""
