@@ -70,6 +70,8 @@ def example_request(spec: ModelSpec, url: str, record: ServerRecord) -> str:
         return _posted(f"{url}/predictions/{name}", _task_request(spec.parameters.get("task", "")))
     if spec.translator is not None and has_predictions:
         return _translated(spec.translator, f"{url}/predictions/{name}")
+    if has_predictions and spec.handler is not None and "example" in spec.handler.settings:
+        return _posted(f"{url}/predictions/{name}", spec.handler.settings["example"])
     if has_predictions and (record.original in _AT_PREDICTIONS or not spec.inputs):
         return _prediction(spec, f"{url}/predictions/{name}")
     if not has_v2:
