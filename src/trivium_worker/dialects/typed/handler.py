@@ -222,7 +222,7 @@ class TypedAdapter(Adapter):
 def failure_of(error: Exception) -> Failure:
     """Return what a request gets whose `predict` raised this."""
     if isinstance(error, marks().Refusal):
-        status: int = error.status  # type: ignore[attr-defined]
+        status = int(getattr(error, "status", 500))
         return Failure(str(error), "invalid" if status < 500 else "model failed", status)
     return faults.failure_of(error)
 
