@@ -81,6 +81,8 @@ def hints_of(owner: Any, said: str) -> dict[str, Any]:
 
 def kind_of(hint: Any, place: Place, within: "tuple[type, ...] | None" = None) -> Kind:
     """Return the kind of a hint; `within` are the records around it, None where it is no part of one. Failure."""
+    if within is not None and hint is Any:
+        return Whatever()
     if isinstance(hint, type) and not typing.get_args(hint):
         return _kind_of_class(hint, place, within)
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
@@ -93,8 +95,6 @@ def kind_of(hint: Any, place: Place, within: "tuple[type, ...] | None" = None) -
         return Named(_element(kind_of(arguments[1], place, within or ()), place))
     if origin is Literal and _are_alike(arguments):
         return Chosen(arguments)
-    if within is not None and hint is Any:
-        return Whatever()
     if origin in (Union, types.UnionType) and type(None) in arguments and len(arguments) == 2:
         inner = kind_of(next(one for one in arguments if one is not type(None)), place, within)
         if within is not None:
