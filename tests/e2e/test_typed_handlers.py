@@ -1,4 +1,4 @@
-"""Typed handlers in the real server: by path and as folders, over HTTP and gRPC, whole, in batches, streams and at once."""
+"""Typed handlers in the real server: by path and as folders, over HTTP and gRPC, in batches, streams and at once."""
 
 import json
 import threading
@@ -145,7 +145,9 @@ def test_a_stream_comes_in_pieces(serving: ServerProcess) -> None:
 def test_async_requests_are_in_work_at_once(serving: ServerProcess) -> None:
     """Each of the three waits until all have come: one at a time none would end."""
     found: list[int] = []
-    ask = [threading.Thread(target=lambda: found.append(asked(serving, "Together", 3).json())) for _ in range(3)]
+    ask = [
+        threading.Thread(target=lambda: found.append(asked(serving, "Together", 3).json())) for _ in range(3)
+    ]
     for one in ask:
         one.start()
     for one in ask:
@@ -179,7 +181,9 @@ def test_the_library_serves_a_class(tmp_path: Path) -> None:
 
     import trivium
 
-    (tmp_path / "app.py").write_text("class M:\n    def predict(self, n: int) -> int:\n        return n + 1\n")
+    (tmp_path / "app.py").write_text(
+        "class M:\n    def predict(self, n: int) -> int:\n        return n + 1\n"
+    )
 
     async def ask() -> bytes:
         async with trivium.serving(f"{tmp_path}/app.py:M") as server:

@@ -10,7 +10,12 @@ if TYPE_CHECKING:
     from trivium.testing.calls import CallableModels
     from trivium.testing.handlers import LoadedHandler, handler
 
-_HOMES = {"CallableModels": "calls", "LoadedHandler": "handlers", "TestAnswer": "answers", "handler": "handlers"}
+_HOMES = {
+    "CallableModels": "calls",
+    "LoadedHandler": "handlers",
+    "TestAnswer": "answers",
+    "handler": "handlers",
+}
 __all__ = ["CallableModels", "LoadedHandler", "TestAnswer", "handler"]
 
 

@@ -37,10 +37,11 @@ class TestHost(Host):
     def call(self, parent: Item | None, call: Call) -> Iterator[Answer]:
         """See `Host.call`."""
         payload = payload_of(call.payload)
-        asked = Infer(call.model, payload, call.version, call.request_id)  # type: ignore[arg-type] - it is a request's
+        assert isinstance(payload, Tensors | Raw), "a handler calls with tensors or a body"
+        asked = Infer(call.model, payload, call.version, call.request_id)
         if call.model not in self._models:
             there = ", ".join(self._models) or "none"
-            words = f"No model '{call.model}'. A test answers for it by handler(..., models={{...}}), which has: {there}."
+            words = f"No model '{call.model}'. Name it in handler(..., models={{...}}), which has: {there}."
             info = ErrorInfo.of(reasons.UNKNOWN_MODEL, model=call.model)
             raise self._failure(ServeError(Code.NOT_FOUND, words, info=info), asked)
         return self._answers(self._models[call.model], payload, asked)

@@ -62,7 +62,11 @@ def handler(
         told = json.loads(json.dumps(found.program.setup))
         handled = found.spec.handler
         assert handled is not None, "it was found so"
-        folders = [*handled.path, found.spec.root, *([found.spec.root.parent] if told["dialect"] == "triton" else [])]
+        folders = [
+            *handled.path,
+            found.spec.root,
+            *([found.spec.root.parent] if told["dialect"] == "triton" else []),
+        ]
         with like_a_worker(told["dialect"], folders, handled.environment):
             host = TestHost(found.spec.name, models or {}, found.program.words)
             with in_folder(found.program.directory):
@@ -79,17 +83,21 @@ def _loaded(told: dict[str, Any], host: TestHost) -> Adapter:
     try:
         return adapter_of(told)(Setup(told), host)
     except SystemExit as error:
-        raise ServeError(Code.LOAD_FAILED, f"The handler ended its process by SystemExit({error.code!r}).") from error
+        raise ServeError(
+            Code.LOAD_FAILED, f"The handler ended its process by SystemExit({error.code!r})."
+        ) from error
     except values.Failure as error:
         raise ServeError(Code(error.code), error.message) from error
+    except KeyboardInterrupt:
+        raise
     except BaseException as error:
-        if isinstance(error, KeyboardInterrupt):
-            raise
+        trace = error.__traceback__  # whose first frame is this one, and nobody's who reads it
+        error.__traceback__ = None if trace is None else trace.tb_next
         raise ServeError(Code.LOAD_FAILED, words_of(error)) from error
 
 
 class LoadedHandler:
-    """A handler in this process. `spec` is what a server knows of it; `metrics` are the custom metrics that it told.
+    """A handler in this process. `spec` is what a server knows of it; `metrics` are its steps of custom metrics.
 
     Every answer is a `TestAnswer`, an error as well: nothing is raised but what ends the process.
     """
@@ -98,10 +106,9 @@ class LoadedHandler:
         self.spec: ModelSpec = found.spec
         self.adapter = adapter
         self.metrics = host.metrics
-        takes = found.engine.takes  # type: ignore[attr-defined] - every engine has it
-        self._door = payload_adapter(self.spec, takes, answer_rules(self.spec, False))
+        self._door = payload_adapter(self.spec, found.takes, answer_rules(self.spec, False))
         _, self._responses = answering(self.spec, self._door, monotonic, Measurements())
-        self._exchange = Exchange(adapter, host, self._responses, found.program.directory, timeout)
+        self._exchange = InProcessExchange(adapter, host, self._responses, found.program.directory, timeout)
         self._numbers = iter(range(1, 2**62))
 
     @property
@@ -213,12 +220,10 @@ class LoadedHandler:
         parts = (whole,) if whole is not None else forms.parts(content_type, data)
         pairs = query.items() if isinstance(query, Mapping) else query
         arguments = tuple((str(name), str(value)) for name, value in pairs)
-        return Infer(
-            self.spec.name, Raw(parts, properties, arguments, form=RawForm.SIGNED, whole=whole)
-        )
+        return Infer(self.spec.name, Raw(parts, properties, arguments, form=RawForm.SIGNED, whole=whole))
 
 
-class Exchange(values.Outlet):
+class InProcessExchange(values.Outlet):
     """Has an adapter run items, and hears what it sends, from whichever thread."""
 
     def __init__(
@@ -249,9 +254,7 @@ class Exchange(values.Outlet):
             else:
                 self._run_batch(given)
         with self._changed:
-            ended = self._changed.wait_for(
-                lambda: all(item.state is ItemState.ENDED for item in items), self._timeout
-            )
+            ended = self._changed.wait_for(lambda: all(map(_has_ended, items)), self._timeout)
         if not ended:
             words = f"The handler has not answered within {self._timeout:g} s: it has to end each request."
             for one in given:
@@ -271,12 +274,12 @@ class Exchange(values.Outlet):
         found, said = from_worker(item.number, outcome, parameters)
         with self._changed:
             known = self._items.get(item.number)
-            if known is None or known.state is ItemState.ENDED:
+            if known is None or _has_ended(known):
                 return
             error = found if isinstance(found, ServeError) else None
             payload = None if isinstance(found, ServeError) else found
             self._responses.part(known, Part(item.number, payload, error, final, said))
-            if known.state is ItemState.ENDED:
+            if _has_ended(known):
                 del self._items[item.number]
             self._changed.notify_all()
 
@@ -285,7 +288,9 @@ class Exchange(values.Outlet):
         self.send(item, outcome, False)
 
     def _run_batch(self, given: list[values.Item]) -> None:
-        for item, outcome in zip(given, _guarded(lambda: outcomes_of(self._adapter, given), len(given)), strict=True):
+        for item, outcome in zip(
+            given, _guarded(lambda: outcomes_of(self._adapter, given), len(given)), strict=True
+        ):
             if outcome is not None:
                 self.send(item, outcome, True)
 
@@ -350,8 +355,10 @@ def _guarded(run: Callable[[], list[Any]], count: int) -> list[Any]:
         return [values.Failure(words, Code.WORKER_DIED.value)] * count
 
 
+def _has_ended(item: Item) -> bool:
+    return item.state is ItemState.ENDED
+
+
 def _accept(infer: Infer) -> str:
     payload = infer.payload
     return payload.properties.get("accept", "") if isinstance(payload, Raw) else ""
-
-

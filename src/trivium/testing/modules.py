@@ -5,6 +5,7 @@ import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 
 import trivium_worker
 
@@ -46,7 +47,7 @@ def in_folder(folder: Path | None) -> Iterator[None]:
         os.chdir(before)
 
 
-def _forget(before: Mapping[str, object], folders: Collection[str], shadowed: Collection[str]) -> None:
+def _forget(before: Mapping[str, ModuleType], folders: Collection[str], shadowed: Collection[str]) -> None:
     for name, module in list(sys.modules.items()):
         if before.get(name) is module:
             continue
@@ -55,7 +56,7 @@ def _forget(before: Mapping[str, object], folders: Collection[str], shadowed: Co
             del sys.modules[name]
     for name, module in before.items():
         if name not in sys.modules:
-            sys.modules[name] = module  # type: ignore[assignment] - it was one
+            sys.modules[name] = module
 
 
 def _lies_in(module: object, folders: Collection[str]) -> bool:

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trivium.core.models.completion import remarked
-from trivium.core.models.inspector import can_tell
 from trivium.model_catalogue import MODELS
 from trivium.types.errors import Code, ConfigError, ServeError
-from trivium.types.interfaces import Format, WorkerEngine
+from trivium.types.interfaces import Engine, Format, WorkerEngine
+from trivium.types.payload import PayloadKind
 from trivium.types.running import Placement, WorkerCommand
 from trivium.types.spec import Defaults, Device, Isolation, ModelSpec
 
@@ -18,7 +18,7 @@ class FoundHandler:
     """Holds a model that is a handler, complete, and what its worker would be started with."""
 
     spec: ModelSpec
-    engine: WorkerEngine
+    takes: frozenset[PayloadKind]
     program: WorkerCommand
 
 
@@ -33,20 +33,23 @@ def find_handler(
         known = "; ".join(f"{one.name}: {one.expects}" for one in MODELS.formats)
         raise ServeError(Code.NOT_FOUND, f"{path} is no model that is known. Known are {known}.")
     spec = _read(form, path, model, Defaults(scratch=scratch, engine_parameters=parameters))
-    engine = MODELS.find_engine(spec)
+    engine: Engine = MODELS.find_engine(spec)
+    takes = engine.takes
+    engine_facts = engine.facts
     if not isinstance(engine, WorkerEngine) or spec.handler is None:
         raise ServeError(
             Code.UNSUPPORTED,
-            f"Model '{spec.name}' is no handler: the engine {spec.engine} runs its file. Test it by trivium.serving(...), "
-            "which serves it in this program.",
+            f"Model '{spec.name}' is no handler: the engine {spec.engine} runs its file. Test it by "
+            "trivium.serving(...), which serves it in this program.",
         )
-    if can_tell(engine, spec):
-        facts = engine.facts(spec)  # type: ignore[attr-defined] - every engine has it
+    if spec.handler.completes:
+        facts = engine_facts(spec)
         spec = form.finish(remarked(spec, facts.remarks), facts)
     kind, _, number = device.partition(":")
     placed = Device.CPU if kind == "cpu" else Device.GPU
-    placement = Placement(f"{spec.name}_0", Isolation.PROCESS, placed, int(number or 0))
-    return FoundHandler(spec, engine, engine.program(spec, placement))
+    name = f"{spec.groups[0].name}_0" if spec.groups else f"{spec.name}_0"
+    placement = Placement(name, Isolation.PROCESS, placed, int(number or 0))
+    return FoundHandler(spec, takes, engine.program(spec, placement))
 
 
 def _read(form: Format, path: Path, model: str, defaults: Defaults) -> ModelSpec:
@@ -59,6 +62,8 @@ def _read(form: Format, path: Path, model: str, defaults: Defaults) -> ModelSpec
     if not found or (len(names) > 1 and not model):
         there = ", ".join(names) or "none"
         what = f"has no model '{model}'" if model else f"has {len(names)} models"
-        raise ServeError(Code.NOT_FOUND, f"{path} {what}: {there}. Name one of them, by handler(path, model=...).")
+        raise ServeError(
+            Code.NOT_FOUND, f"{path} {what}: {there}. Name one of them, by handler(path, model=...)."
+        )
     chosen = max(found, key=lambda one: (int(one.version) if one.version.isdecimal() else 0, one.version))
     return replace(chosen)

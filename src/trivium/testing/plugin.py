@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -11,6 +10,8 @@ from os import PathLike, fspath
 from pathlib import Path
 
 import pytest
+
+from trivium.machine.python_commands import own_module
 
 STARTING = 120.0
 """Seconds until the models have loaded."""
@@ -53,10 +54,10 @@ def serving(*words: str | PathLike[str], seconds: float = STARTING) -> Iterator[
     """Serve paths in a process, which is stopped behind the block."""
     with tempfile.TemporaryDirectory(prefix="trivium-server-") as folder:
         log = Path(folder) / "log"
-        command = [sys.executable, "-m", "trivium.cli.main", "serve", "--http-port", "0", "--grpc-port", "0"]
+        command = own_module("trivium.cli.main", "serve", "--http-port", "0", "--grpc-port", "0")
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [*command, *map(fspath, words)], stdout=output, stderr=subprocess.STDOUT
+                [*command, *(fspath(word) for word in words)], stdout=output, stderr=subprocess.STDOUT
             )
         try:
             yield _ready(process, log, time.monotonic() + seconds)
