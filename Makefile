@@ -136,6 +136,7 @@ check: .venv-check/.made  ## Format, lint, types, import contracts, and the gate
 	.venv-check/bin/mypy
 	.venv-check/bin/lint-imports
 	.venv-check/bin/python -m tests.gates
+	.venv-check/bin/python -m tests.gates.handler_types
 
 audit: .venv-test/.made .venv-audit/.made  ## Look for known weaknesses of the packages that the tests install; asks the network.
 	.venv-test/bin/python -m pip freeze --exclude-editable | sed 's/+.*//' > .venv-audit/installed.txt

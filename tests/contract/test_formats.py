@@ -134,7 +134,9 @@ def a_folder_of_mlflow(root):
 
 
 def a_typed_handler(root):
-    (root / "app.py").write_text("class Echo:\n    def predict(self, text: str) -> str:\n        return text\n")
+    (root / "app.py").write_text(
+        "class Echo:\n    def predict(self, text: str) -> str:\n        return text\n"
+    )
     return root
 
 
