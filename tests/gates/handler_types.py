@@ -34,7 +34,12 @@ _PYRIGHT = {
 """What basedpyright is told: that stubs have no source here is how it is, and what cannot be found mypy says."""
 
 DEMO = SOURCE / "trivium" / "demo" / "handlers"
+TEMPLATES = SOURCE / "trivium" / "demo" / "templates"
 HANDLERS = (
+    TEMPLATES / "handler" / "models" / "sentiment" / "app.py",
+    TEMPLATES / "djl" / "models" / "words" / "model.py",
+    TEMPLATES / "torchserve" / "models" / "words" / "handler.py",
+    TEMPLATES / "triton-python" / "models" / "words" / "1" / "model.py",
     DEMO / "djl" / "digits-djl" / "model.py",
     DEMO / "triton" / "digits-python" / "1" / "model.py",
     ROOT / "examples" / "digits" / "torchserve" / "handler.py",
