@@ -34,7 +34,11 @@ DEFAULTS = {
     "QUANTIZATION": "None",
     "END_OF_STREAM_TOKEN": "<|endoftext|>",
 }
-QUANTIZED: dict[str, dict[str, Any]] = {"None": {}, "8bit": {"load_in_8bit": True}, "4bit": {"load_in_4bit": True}}
+QUANTIZED: dict[str, dict[str, Any]] = {
+    "None": {},
+    "8bit": {"load_in_8bit": True},
+    "4bit": {"load_in_4bit": True},
+}
 INPUTS = ("text", "inputs_embeds")
 PARAMETERS = sorted(name for name in vars(GenerationConfig()) if not name.startswith("_"))
 WORDS = {"true": True, "false": False, "none": None}

@@ -69,6 +69,10 @@ class TypedFormat:
             return f"There is no file {file}, of which {name} would be the class."
         return ""
 
+    def places(self, path: Path) -> Mapping[str, Path]:
+        """See `SupportsPolling`: of a class its file, of a folder all that lies in it. Raises OSError."""
+        return {_name_of(place): place if place.is_dir() else file for place, file in _files(path).items()}
+
     def read(self, path: Path, defaults: Defaults) -> ReadResult:
         """Return one version, "1", of each handler. Its file is not opened."""
         if path.name in ("", ".."):

@@ -124,6 +124,9 @@ class TypedAdapter(Adapter):
         if prepare is None:
             return
         takes = inspect.signature(prepare).parameters
+        if "device" in takes:
+            words = "setup gets a context, and has a parameter device. Write setup(self, context), and context.device."
+            raise Failure(words, "load failed")
         made = prepare(_context(setup)) if takes else prepare()
         if inspect.isawaitable(made):
             self._await(made)

@@ -44,6 +44,7 @@ _INSTEAD = {
     "ndarray": 'Annotated[np.ndarray, tensor("FP32", [-1, 3])], which says what it holds',
     "Tensor": 'Annotated[np.ndarray, tensor("FP32", [-1, 3])], and make a tensor of PyTorch of it by torch.from_numpy',
     "Image": "bytes, and open the picture by Image.open(io.BytesIO(...))",
+    "Path": "bytes, and open them by io.BytesIO(...): a client sends a file, and no path of this machine",
     "list": "list[str], or of whatever it holds",
     "List": "list[str], or of whatever it holds",
     "dict": "dict[str, float], or a dataclass or TypedDict that names its fields",

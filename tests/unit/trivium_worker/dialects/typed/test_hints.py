@@ -108,6 +108,11 @@ def test_streams_and_async_functions(tmp_path: Path) -> None:
 
 
 WRONG: dict[str, tuple[str, int, str]] = {
+    "a path, as Cog has files": (
+        "from pathlib import Path\nclass M:\n    def predict(self, image: Path, scale: float = 1.5) -> Path: ...",
+        3,
+        "bytes, and open them by io.BytesIO",
+    ),
     "an array without a mark": (
         "class M:\n    def predict(self,\n        x: np.ndarray) -> str: ...",
         3,

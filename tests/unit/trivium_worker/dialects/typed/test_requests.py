@@ -322,3 +322,39 @@ def test_parameters_of_a_v2_request_are_optional_ones(tmp_path: Path) -> None:
     item = child.item([Tensor.of_elements("text", [b"a"])], parameters={"k": 9, "other": 1})
     (outcome,) = adapter.run([item])
     assert outcome[0].elements() == [b'{"text":"a","k":9,"names":[]}']
+
+
+def test_a_batch_that_answers_columns_is_no_list_of_rows(tmp_path: Path) -> None:
+    """As many columns as rows came: LitServe's users get garbage then (Lightning-AI/LitServe issue 506)."""
+    child = TypedChild(tmp_path)
+    code = (
+        "class M:\n    @batched(8)\n    def predict(self, x: list[int]) -> list[dict[str, float]]:\n"
+        "        return {'a': [0.1, 0.2], 'b': [0.9, 0.8]}\n"
+    )
+    for outcome in child.ask(child.adapter(code), body(1), body(2)):
+        assert "of what predict returned is an object with a, b, and its hint says a list" in outcome.message
+
+
+def test_a_setup_that_wants_a_device_is_told_of_the_context(tmp_path: Path) -> None:
+    code = "class M:\n    def setup(self, device): ...\n    def predict(self, x: str) -> str: return x\n"
+    with pytest.raises(Failure, match=r"Write setup\(self, context\), and context.device"):
+        TypedChild(tmp_path).adapter(code)
+
+
+def test_the_services_that_people_write_elsewhere(tmp_path: Path) -> None:
+    """BentoML's quickstart: lazy hints, a constructor that loads, a default; LitServe's first: a number squared."""
+    code = (
+        "class Summarization:\n    def __init__(self) -> None:\n"
+        "        self.pipeline = lambda text: [{'summary_text': text[:5]}]\n"
+        "    def predict(self, text: str = 'An example') -> str:\n"
+        "        return self.pipeline(text)[0]['summary_text']\n"
+        "class Square:\n    def setup(self, context):\n        self.model = lambda x: x**2\n"
+        "    def predict(self, input: float) -> dict[str, float]:\n        return {'output': self.model(input)}\n"
+    )
+    child = TypedChild(tmp_path)
+    adapter = child.adapter(code, "Summarization")
+    shown = [
+        bytes(one.parts[0].data) for one in child.ask(adapter, body({"text": "Breaking"}), body(b"", ""))
+    ]
+    assert shown == [b"Break", b"An ex"]
+    assert answered(child.ask(child.adapter(code, "Square"), body({"input": 4}))[0]) == {"output": 16.0}
