@@ -191,3 +191,12 @@ def test_the_library_serves_a_class(tmp_path: Path) -> None:
         return bytes(answer.parts[0].data)
 
     assert asyncio.run(ask()) == b"3"
+
+
+def test_no_client_names_a_file_of_code(serving: ServerProcess, tmp_path: Path) -> None:
+    """Whoever may register models may not run any file of this machine: an operator names it in the command."""
+    (tmp_path / "app.py").write_text("raise SystemExit(3)")
+    for name in ("app.py", "app.py:M"):
+        url = f"http://127.0.0.1:{serving.port}/models"
+        answer = httpx.post(url, params={"url": f"{tmp_path}/{name}"}, timeout=60)
+        assert (answer.status_code, "is a file of Python" in answer.text) == (403, True)
