@@ -136,6 +136,7 @@ check: .venv-check/.made console-check  ## Format, lint, types, import contracts
 	.venv-check/bin/mypy
 	.venv-check/bin/lint-imports
 	.venv-check/bin/python -m tests.gates
+	.venv-check/bin/python -m tests.gates.handler_types
 
 # The page's own tools, of which the package needs none: what they make is committed.
 console/node_modules/.made: console/package.json console/package-lock.json

@@ -36,7 +36,7 @@ nav = [
     "docs/llm-api.md", "docs/matrix.md", "docs/profiles.md", "docs/v2-protocol.md",
     "docs/openai.md", "docs/payloads.md", "docs/corpora.md",
   ] },
-  { "Write a handler" = "docs/workers.md" },
+  { "Write a handler" = ["docs/handlers.md", "docs/workers.md"] },
   { "Configure" = "docs/configuration.md" },
   { "Protect" = ["docs/access.md", "SECURITY.md", "docs/trust.md"] },
   { "Operate" = ["docs/console.md", "docs/operations.md"] },

@@ -10,6 +10,7 @@ import json
 import logging
 import os
 from threading import Event, Thread
+from typing import Any
 
 import torch
 from transformers import (
@@ -33,7 +34,11 @@ DEFAULTS = {
     "QUANTIZATION": "None",
     "END_OF_STREAM_TOKEN": "<|endoftext|>",
 }
-QUANTIZED = {"None": {}, "8bit": {"load_in_8bit": True}, "4bit": {"load_in_4bit": True}}
+QUANTIZED: dict[str, dict[str, Any]] = {
+    "None": {},
+    "8bit": {"load_in_8bit": True},
+    "4bit": {"load_in_4bit": True},
+}
 INPUTS = ("text", "inputs_embeds")
 PARAMETERS = sorted(name for name in vars(GenerationConfig()) if not name.startswith("_"))
 WORDS = {"true": True, "false": False, "none": None}
@@ -42,7 +47,7 @@ WORDS = {"true": True, "false": False, "none": None}
 class LlmHandler(BaseHandler):
     """Answers the requests of a batch piece by piece; the last piece of each is the end token."""
 
-    def initialize(self, context):
+    def initialize(self, context: Any) -> None:
         """Load the model, once per worker."""
         told = settings(context)
         name = told["MODEL_NAME"] or context.model_name
@@ -64,7 +69,7 @@ class LlmHandler(BaseHandler):
         logging.info("%s: %s on %s", name, told["MODEL_PATH"], self.model.device)
         self.initialized = True
 
-    def handle(self, data, context):
+    def handle(self, data: Any, context: Any) -> list[Any]:
         """Stream the answers of the batch; one that is through, or refused, does not hold up the others."""
         parts = [""] * len(data)
         live = {index: self.answer(row, index, context) for index, row in enumerate(data)}
@@ -82,7 +87,7 @@ class LlmHandler(BaseHandler):
             for answer in live.values():
                 answer.close()
 
-    def answer(self, row, index, context):
+    def answer(self, row: Any, index: Any, context: Any) -> Any:
         """Yield pieces of one answer, and whether each is the last. A request that cannot be answered gets a status and
         the reason; an answer that fails in its middle says why, and has no end token.
         """
@@ -102,7 +107,7 @@ class LlmHandler(BaseHandler):
             return
         yield self.end, True
 
-    def prompt_and_parameters(self, fields):
+    def prompt_and_parameters(self, fields: Any) -> Any:
         """Return what `generate` is called with. ValueError says which field cannot be."""
         given = [name for name in INPUTS if name in fields]
         if len(given) != 1:
@@ -121,7 +126,7 @@ class LlmHandler(BaseHandler):
         heat = {"do_sample": True, "temperature": temperature} if temperature > 0 else {"do_sample": False}
         return {**heat, **fields, **prompt, "max_new_tokens": min(most, self.most_new)}
 
-    def encoded(self, text):
+    def encoded(self, text: Any) -> Any:
         """Return the tokens of a text, which is cut to what the model may be given."""
         if not isinstance(text, str):
             raise ValueError(f"text: found {type(text).__name__}, expected a text")
@@ -130,7 +135,7 @@ class LlmHandler(BaseHandler):
         )
         return {name: tokens[name].to(self.model.device) for name in ("input_ids", "attention_mask")}
 
-    def embedded(self, rows):
+    def embedded(self, rows: Any) -> Any:
         """Return word embeddings as a tensor of one prompt."""
         width = self.model.get_input_embeddings().embedding_dim
         if isinstance(rows, (int, float)):
@@ -144,7 +149,7 @@ class LlmHandler(BaseHandler):
             raise ValueError(f"inputs_embeds: found {shape}, expected 1 to {self.most_in} rows of {width}")
         return {"inputs_embeds": table[None]}
 
-    def generated(self, told):
+    def generated(self, told: Any) -> Any:
         """Yield pieces of text while a thread generates. What it raises is raised here, to who waits for the pieces; it
         stops when nobody does.
         """
@@ -156,7 +161,7 @@ class LlmHandler(BaseHandler):
             [lambda ids, scores, **_: torch.full((len(ids),), left.is_set(), device=ids.device)]
         )
 
-        def run():
+        def run() -> None:
             try:
                 self.model.generate(
                     **told, streamer=streamer, stopping_criteria=criteria, tokenizer=self.tokenizer
@@ -177,14 +182,14 @@ class LlmHandler(BaseHandler):
             raise failed[0]
 
 
-def settings(context):
+def settings(context: Any) -> dict[str, Any]:
     """Return each variable's value: of model-config.yaml, the environment, or its default."""
     own = (context.model_yaml_config or {}).get("handler") or {}
     own = {name.upper(): str(value) for name, value in own.items()}
     return {name: own.get(name) or os.environ.get(name) or default for name, default in DEFAULTS.items()}
 
 
-def fields_of(row):
+def fields_of(row: Any) -> dict[str, Any]:
     """Return a request's fields: those of JSON are in its body, those of a form are bytes, and hold JSON or text."""
     body = row.get("body", row)
     if not isinstance(body, dict):
@@ -192,13 +197,13 @@ def fields_of(row):
     return {name: value if name == "text" else parsed(value) for name, value in map(decoded, body.items())}
 
 
-def decoded(item):
+def decoded(item: Any) -> Any:
     """Return a field with its text in place of bytes."""
     name, value = item
     return name, value.decode() if isinstance(value, (bytes, bytearray)) else value
 
 
-def parsed(text):
+def parsed(text: Any) -> Any:
     """Return the value that a text stands for in JSON or in Python; any other text is itself."""
     if not isinstance(text, str):
         return text
@@ -210,7 +215,7 @@ def parsed(text):
         return text
 
 
-def one_input(given, fields):
+def one_input(given: Any, fields: Any) -> Any:
     """Return the sentence for a request that does not have exactly one input."""
     if given:
         return "found text and inputs_embeds, expected one of them"
@@ -219,7 +224,7 @@ def one_input(given, fields):
     return f"found {found}, expected text or inputs_embeds{hint(near, INPUTS)}"
 
 
-def hint(name, known):
+def hint(name: Any, known: Any) -> str:
     """Return a question for the name that was meant, if one is near."""
     near = difflib.get_close_matches(name, known, 1)
     return f": did you mean {near[0]}?" if near else ""

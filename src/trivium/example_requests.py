@@ -55,6 +55,8 @@ def example_request(
         return _posted(("text", "body"), f"/predictions/{name}", task)
     if spec.translator is not None and has_predictions:
         return _translated(spec, spec.translator, f"/predictions/{name}", translators)
+    if has_predictions and spec.handler is not None and "example" in spec.handler.settings:
+        return _posted(("body",), f"/predictions/{name}", spec.handler.settings["example"])
     if has_predictions and (record.original in AT_PREDICTIONS or not spec.inputs):
         return prediction(spec, f"/predictions/{name}")
     if not has_v2:

@@ -47,6 +47,10 @@ def _triton_python() -> Engine:
     return _python()("triton", _TENSORS, words=translate_error)
 
 
+def _typed_python() -> Engine:
+    return _python()("typed", _BOTH)
+
+
 def _mlflow_python() -> Engine:
     from trivium.engines.python import FunctionEngine
 
@@ -126,6 +130,7 @@ _ENGINES: dict[str, Callable[[], Engine]] = {
     "python-mlflow": _mlflow_python,
     "python-torchserve": _torchserve_python,
     "python-triton": _triton_python,
+    "python-typed": _typed_python,
 }
 _FORMATS: tuple[Callable[[], Format], ...] = (
     lambda: BARE,
@@ -134,6 +139,7 @@ _FORMATS: tuple[Callable[[], Format], ...] = (
     _torchserve,
     lazily("trivium.formats.huggingface.repository:FORMAT"),
     _djl,
+    lazily("trivium.formats.typed:FORMAT"),
 )
 _ENGINE_TABLE = LazyTable(_ENGINES)
 _TRANSLATORS = LazyWhole(_translators)

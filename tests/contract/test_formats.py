@@ -133,9 +133,16 @@ def a_folder_of_mlflow(root):
     return root
 
 
+def a_typed_handler(root):
+    (root / "app.py").write_text(
+        "class Echo:\n    def predict(self, text: str) -> str:\n        return text\n"
+    )
+    return root
+
+
 MODELS = {
     **{"bare": a_bare_model, "triton": a_repository, "djl": a_djl_folder, "torchserve": an_archive},
-    **{"huggingface": checkpoint, "mlflow": a_folder_of_mlflow},
+    **{"huggingface": checkpoint, "mlflow": a_folder_of_mlflow, "typed": a_typed_handler},
 }
 """A path per format that it claims: a new format needs a row here."""
 

@@ -3,6 +3,7 @@
 import base64
 import io
 import os
+from typing import Any
 
 import numpy as np
 import onnxruntime
@@ -14,20 +15,20 @@ BASE64_PNG = b"iVBORw0KGgo"
 class DigitHandler:
     """Answers {"digit", "probability"} for each request of a batch."""
 
-    def initialize(self, context):
+    def initialize(self, context: Any) -> None:
         """Open the network, which the archive holds."""
         properties = context.system_properties
         network = os.path.join(properties.get("model_dir"), context.manifest["model"]["serializedFile"])
-        self.session = onnxruntime.InferenceSession(network, providers=["CPUExecutionProvider"])
+        self.session: Any = onnxruntime.InferenceSession(network, providers=["CPUExecutionProvider"])
 
-    def handle(self, data, context):
+    def handle(self, data: list[Any], context: Any) -> list[Any]:
         """One run of the network for the whole batch."""
         tensor = np.concatenate([to_tensor(row.get("data") or row.get("body")) for row in data])
         (scores,) = self.session.run(["probabilities"], {"image": tensor})
         return [{"digit": int(row.argmax()), "probability": float(row.max())} for row in scores]
 
 
-def to_tensor(body):
+def to_tensor(body: Any) -> Any:
     """[1, 1, 8, 8], 0 (paper) to 1 (ink): of a picture or its base64 text, of JSON with the tensor in `image`, or of
     a v2 request.
     """

@@ -22,7 +22,8 @@ def place_of(word: str) -> Place:
     place = located(word)
     if isinstance(place, ModelSource):
         return replace(place, is_named=word.partition(":")[0].lower() in _NAMED)
-    if os.path.lexists(place) or not looks_like_a_name(word):
+    file = word.rpartition(":")[0]  # of a handler's class
+    if os.path.lexists(place) or os.path.lexists(file) or not looks_like_a_name(word):
         return place
     folder = Path(word.partition("/")[0])
     if folder.is_dir():

@@ -29,6 +29,7 @@ COMMANDS = {
         "trivium.cli.list", "List the models that were fetched from the hub, with their sizes."
     ),
     "rm": Subcommand("trivium.cli.rm", "Remove models that were fetched from the hub."),
+    "init": Subcommand("trivium.cli.init", "Make a small project: a model or handler, a test, a Dockerfile."),
     "check": Subcommand("trivium.cli.check", "Explain model folders and files without serving them."),
     "tritonserver": Subcommand(
         "trivium.servers.triton.command.command",

@@ -270,7 +270,8 @@ class Handler:
     `function` what to call, where the dialect lets it be chosen; `path` comes in front of `sys.path`.
     `settings` are JSON values for the dialect's adapter in `trivium_worker`: a manifest, a configuration. `completes`:
     it is asked, before any instance is opened, what of the configuration it wants otherwise. `own` is the environment
-    that is made for it; None where it runs in that of its interpreter.
+    that is made for it; None where it runs in that of its interpreter. With `takes_json` what was called a form and is
+    JSON by its looks comes as JSON; else as the form that it was called.
     """
 
     python: str = ""
@@ -281,6 +282,7 @@ class Handler:
     settings: Mapping[str, object] = field(default_factory=dict)
     completes: bool = False
     own: OwnEnvironment | None = None
+    takes_json: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ import sys
 import traceback
 from typing import Any
 
-_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_OURS = (_HOME + os.sep, os.path.join(os.path.dirname(_HOME), "trivium_handler") + os.sep)
 _LIBRARIES = ("stdlib", "platstdlib", "purelib", "platlib")
 _INSTALLED = ("site-packages", "dist-packages")
 _SAME = (
@@ -96,7 +97,7 @@ def _leave_ours_out(trace: Any) -> None:
 
 def is_ours(path: str) -> bool:
     """Tell whether a frame of this file is the worker's, or of the machinery that imports modules."""
-    return path.startswith((_OURS, "<frozen "))
+    return path.startswith((*_OURS, "<frozen "))
 
 
 def _libraries() -> tuple[str, ...]:

@@ -4,6 +4,7 @@ A setting of `types.trust` lets code of a model's files run. A registration, or 
 a load, is a client's: what of these it names is refused, unless the model's own files say the same.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 
 from trivium.types.errors import Code, ServeError
@@ -11,12 +12,19 @@ from trivium.types.sources import ModelSource
 from trivium.types.spec import ModelSpec
 from trivium.types.trust import trusts_among
 
+_CODE = re.compile(r"\.py(:\w+)?/?$")
 _NONE = ("", "false", "0")
 """Values by which nothing is trusted."""
 
 
 def check_source(source: ModelSource) -> None:
-    """Raise FORBIDDEN for a source of a request whose settings name a trust."""
+    """Raise FORBIDDEN for a source of a request whose settings name a trust, or which is a file of code itself."""
+    if not source.is_named and _CODE.search(source.uri):
+        raise ServeError(
+            Code.FORBIDDEN,
+            f"{source.uri[:200]} is a file of Python, which runs as it is read, and no request may name one: have "
+            "whoever runs the server name it in the server's own command, or register the folder of a model.",
+        )
     names = trusts_among(name for name, one in source.over.items() if one.value.strip().lower() not in _NONE)
     if names and not source.is_named:
         raise _refused(source.name or source.uri, names)

@@ -42,7 +42,7 @@ class PayloadAdapter:
         self._spec = spec
         self.answers = answers
         self._takes_raw = RAW in takes
-        self._takes_forms = spec.handler is not None
+        self._takes_forms = spec.handler is not None and not spec.handler.takes_json
         self._takes_lists = PayloadKind.LISTED in takes
         self.generates = PayloadKind.GENERATE in takes
         self._names = frozenset(tensor.name for tensor in spec.inputs)

@@ -97,15 +97,15 @@ __all__ = [
 ]
 
 
-def get_input_tensor_by_name(inference_request: InferenceRequest, name: str) -> Tensor | None:
+def get_input_tensor_by_name(inference_request: InferenceRequest, name: str) -> Tensor | Any:
     """The request's input of that name, or None."""
     for tensor in inference_request.inputs():
         if tensor._name == name:
-            return tensor  # type: ignore[no-any-return]
+            return tensor
     return None
 
 
-def get_output_tensor_by_name(inference_response: InferenceResponse, name: str) -> Tensor | None:
+def get_output_tensor_by_name(inference_response: InferenceResponse, name: str) -> Tensor | Any:
     """The response's output of that name, or None."""
     for tensor in inference_response.output_tensors():
         if tensor._name == name:

@@ -4,6 +4,7 @@ import base64
 import io
 import os
 import sys
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,7 +16,7 @@ DEVIATION = np.array([0.229, 0.224, 0.225], np.float32)
 
 
 class TritonPythonModel:
-    def initialize(self, args):
+    def initialize(self, args: dict[str, str]) -> None:
         folder = os.path.join(args["model_repository"], args["model_version"])
         sys.path.insert(0, folder)
         from network import LABELS, FoodClassifier
@@ -27,7 +28,7 @@ class TritonPythonModel:
         weights = torch.load(os.path.join(folder, "food11.pth"), map_location=self.device, weights_only=True)
         self.network.load_state_dict(weights)
 
-    def execute(self, requests):
+    def execute(self, requests: list[Any]) -> list[Any]:
         pictures, counts = [], []
         for request in requests:
             texts = pb_utils.get_input_tensor_by_name(request, "INPUT_IMAGE").as_numpy().ravel()
@@ -51,7 +52,7 @@ class TritonPythonModel:
             )
         return responses
 
-    def prepare(self, data):
+    def prepare(self, data: bytes) -> Any:
         picture = Image.open(io.BytesIO(data)).convert("RGB")
         scale = 256 / min(picture.size)
         size = (round(picture.width * scale), round(picture.height * scale))

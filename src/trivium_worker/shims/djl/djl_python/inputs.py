@@ -63,7 +63,7 @@ class Input:
         """Headers and what else is said about the request; a key is found in any case."""
         return self.properties
 
-    def get_property(self, key: str) -> str | None:
+    def get_property(self, key: str) -> str | Any:
         """One of them, its name in any case, or None."""
         lower = key.lower()
         return next((value for name, value in self.properties.items() if name.lower() == lower), None)

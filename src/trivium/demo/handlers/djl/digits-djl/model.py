@@ -3,6 +3,7 @@
 import base64
 import io
 import os
+from typing import Any
 
 import numpy as np
 import onnxruntime
@@ -11,10 +12,10 @@ from PIL import Image
 
 PNG = b"\x89PNG"
 BASE64_PNG = b"iVBORw0KGgo"
-session = None
+session: Any = None
 
 
-def handle(inputs: Input) -> Output:
+def handle(inputs: Input) -> Output | None:
     """Answers {"digit", "probability"}; the first call, without content, opens the network."""
     global session
     if session is None:
@@ -32,7 +33,7 @@ def handle(inputs: Input) -> Output:
     return output
 
 
-def to_tensor(item):
+def to_tensor(item: Any) -> Any:
     """[1, 1, 8, 8], 0 (paper) to 1 (ink): of a picture or its base64 text, of a tensor, or of JSON with the tensor
     in `image`.
     """

@@ -3,6 +3,7 @@
 import base64
 import io
 import os
+from typing import Any
 
 import numpy as np
 import onnxruntime
@@ -15,16 +16,16 @@ BASE64_PNG = b"iVBORw0KGgo"
 class TritonPythonModel:
     """Takes `image`, light ink on dark paper in [rows, 1, 8, 8], or `picture`, a PNG in each row."""
 
-    def initialize(self, args):
+    def initialize(self, args: dict[str, str]) -> None:
         """Open the network, which lies next to this file."""
         network = os.path.join(os.path.dirname(__file__), "model.onnx")
-        self.session = onnxruntime.InferenceSession(network, providers=["CPUExecutionProvider"])
+        self.session: Any = onnxruntime.InferenceSession(network, providers=["CPUExecutionProvider"])
 
-    def execute(self, requests):
+    def execute(self, requests: list[Any]) -> list[Any]:
         """A response for each request; one whose picture cannot be read fails alone."""
         return [self.answer(request) for request in requests]
 
-    def answer(self, request):
+    def answer(self, request: Any) -> Any:
         """The digit and ten probabilities, for every row."""
         image = pb_utils.get_input_tensor_by_name(request, "image")
         picture = pb_utils.get_input_tensor_by_name(request, "picture")
@@ -45,7 +46,7 @@ class TritonPythonModel:
         )
 
 
-def to_tensor(data):
+def to_tensor(data: bytes) -> Any:
     """A picture, or its base64 text, as [1, 8, 8], 0 (paper) to 1 (ink), whichever of the two is dark."""
     if data.startswith(BASE64_PNG):
         data = base64.b64decode(data)

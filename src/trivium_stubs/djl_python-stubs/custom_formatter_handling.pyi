@@ -1,0 +1,23 @@
+from _typeshed import Incomplete
+from collections.abc import Callable
+from djl_python.inputs import Input
+from trivium_worker.runtime.traces import place_of as place_of
+from typing import Any
+
+class CustomFormatterError(Exception):
+    original_exception: Incomplete
+    __cause__: Incomplete
+    def __init__(self, message: str, original_exception: Exception) -> None: ...
+
+class CustomFormatterHandler:
+    init_handler: Callable[..., Any] | None
+    input_formatter: Callable[..., Any] | None
+    prediction_handler: Callable[..., Any] | None
+    output_formatter: Callable[..., Any] | None
+    is_sagemaker_script: bool
+    def __init__(self) -> None: ...
+    def load_formatters(self, model_dir: str, namespace: str | None = None) -> None: ...
+    def apply_init_handler(self, model_dir: str, **kwargs: Any) -> Any: ...
+    def apply_input_formatter(self, decoded_payload: Input, **kwargs: Any) -> Any: ...
+    def apply_prediction_handler(self, X: Any, model: Any, **kwargs: Any) -> Any: ...
+    def apply_output_formatter(self, output: Any, **kwargs: Any) -> Any: ...

@@ -1,0 +1,1 @@
+from djl_python.rolling_batch.rolling_batch import RollingBatch as RollingBatch

@@ -1,0 +1,6 @@
+import enum
+
+class MetricTypes(enum.Enum):
+    COUNTER: str
+    GAUGE: str
+    HISTOGRAM: str

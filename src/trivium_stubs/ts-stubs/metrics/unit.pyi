@@ -1,0 +1,3 @@
+class Units:
+    units: dict[str | None, str]
+    def __init__(self) -> None: ...

@@ -1,0 +1,5 @@
+from _typeshed import Incomplete
+
+CONTRACTION_MAP: Incomplete
+
+def expand(text: str) -> str: ...

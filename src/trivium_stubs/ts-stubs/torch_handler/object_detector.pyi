@@ -1,0 +1,8 @@
+from _typeshed import Incomplete
+from ts.torch_handler.vision_handler import VisionHandler
+from typing import Any
+
+class ObjectDetector(VisionHandler):
+    threshold: float
+    image_processing: Incomplete
+    def postprocess(self, data: Any) -> list[Any]: ...
