@@ -49,6 +49,9 @@ HANDLERS = (
 _UNTYPED = ("onnxruntime", "network")
 """Modules without types: a library, and one that lies beside a handler once its weights are made."""
 
+_OURS = "".join(f"[mypy-{name}.*]\nignore_errors = True\n" for name in ("trivium", "trivium_worker"))
+"""Of our own sources, which a test of a handler imports, `make check` judges elsewhere, with their libraries."""
+
 _LOOSE = "untyped_calls_exclude = transformers,torch\n"
 """Libraries with some functions that have no types, which is their own fault."""
 
@@ -113,7 +116,7 @@ def faults(handlers: tuple[Path, ...] = HANDLERS) -> list[str]:
         python = installed(Path(folder) / "env")
         config = Path(folder) / "mypy.ini"
         config.write_text(
-            f"[mypy]\nstrict = True\n{_LOOSE}"
+            f"[mypy]\nstrict = True\n{_LOOSE}{_OURS}"
             + "".join(f"[mypy-{name}.*]\nignore_missing_imports = True\n" for name in _UNTYPED)
         )
         for one in handlers:
