@@ -1,8 +1,6 @@
 // Where programs find what this page shows, and everything else.
 
 const PAGES: [string, string, string][] = [
-  ["/docs", "Every route, to read and to try", "The requests and answers of each loaded model, with examples that work."],
-  ["/openapi.json", "The same for programs", "OpenAPI 3.1, to make clients from."],
   ["/metrics", "Metrics", "For Prometheus, in its text format."],
   ["/api/v1/overview", "The overview as JSON", "What this page shows; /api/v1/events is the same as a stream."],
 ];
