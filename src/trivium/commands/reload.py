@@ -1,16 +1,25 @@
-"""Has a server load its models anew as their files are saved: the system says what changed, no timer asks."""
+"""Has a server load its models anew as their files are saved.
+
+The system says what changed, where watchfiles is installed; else a timer asks.
+"""
 
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence, Set
 from contextlib import asynccontextmanager
+from importlib.util import find_spec
 from pathlib import Path
-
-from watchfiles import Change, DefaultFilter, awatch
+from typing import TYPE_CHECKING
 
 from trivium.core.server import Server
 
+if TYPE_CHECKING:
+    from watchfiles import Change
+
 log = logging.getLogger(__name__)
+
+EVERY = 1.0
+"""Seconds between two looks, where the system does not say what changed."""
 
 QUIET = 100
 """Milliseconds without a further change after which a save counts as done: editors write, rename and touch."""
@@ -47,6 +56,14 @@ class FileFollower:
 
     async def _follow(self, server: Server) -> None:
         await self._up.wait()
+        if find_spec("watchfiles") is None:
+            log.info(
+                "files are looked at every %g s; `pip install trivium[reload]` has them noticed at once",
+                EVERY,
+            )
+            while True:
+                await _look(server, frozenset())
+                await asyncio.sleep(EVERY)
         watches = asyncio.create_task(self._watch())
         try:
             while True:
@@ -70,6 +87,8 @@ class FileFollower:
             await _ended(below)
 
     async def _watch_below(self) -> None:
+        from watchfiles import DefaultFilter
+
         async for paths in _changes([place for place in self._places if place.is_dir()], DefaultFilter()):
             self._note(paths)
 
@@ -77,7 +96,7 @@ class FileFollower:
         self._paths |= paths
         self._changed.set()
 
-    def _is_place(self, change: Change, path: str) -> bool:
+    def _is_place(self, change: "Change", path: str) -> bool:
         return path in self._names
 
 
@@ -87,11 +106,13 @@ async def _ended(task: "asyncio.Task[None]") -> None:
 
 
 async def _changes(
-    places: Sequence[Path], wanted: Callable[[Change, str], bool], is_deep: bool = True
+    places: Sequence[Path], wanted: "Callable[[Change, str], bool]", is_deep: bool = True
 ) -> AsyncIterator[Set[str]]:
     """Yield the paths that change together, in these places or, if `is_deep`, below them. The first set is empty: the
     places are watched from now on, and what changed before has to be looked for.
     """
+    from watchfiles import awatch
+
     if not places:
         return
     watched = awatch(
