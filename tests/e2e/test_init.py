@@ -53,7 +53,7 @@ def test_a_project_is_made_tested_served_and_asked(
         served[2] = variables["MODEL"] = str(
             language_models.write(tmp_path / "SmolLM2-135M-Instruct", "llama")
         )
-    words = [sys.executable, "-m", *test, "-q", "-p", "no:cacheprovider", "-p", "trivium.testing.plugin"]
+    words = [sys.executable, "-m", *test, "-q", "-p", "no:cacheprovider"]
     done = subprocess.run(
         words, cwd=folder, env=variables, capture_output=True, text=True, check=False, timeout=SECONDS
     )

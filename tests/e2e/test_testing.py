@@ -475,8 +475,6 @@ def test_the_plugin_serves_for_the_length_of_a_test(tmp_path: Path) -> None:
         "pytest",
         "-q",
         "-p",
-        "trivium.testing.plugin",
-        "-p",
         "no:cacheprovider",
         "test_it.py",
     ]
