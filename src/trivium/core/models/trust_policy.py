@@ -6,20 +6,21 @@ a load, is a client's: what of these it names is refused, unless the model's own
 
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import PurePath
 
 from trivium.types.errors import Code, ServeError
 from trivium.types.sources import ModelSource
 from trivium.types.spec import ModelSpec
 from trivium.types.trust import trusts_among
 
-_CODE = re.compile(r"\.py(:\w+)?/?$")
+_CODE = re.compile(r"\.py(:\w+)?$")
 _NONE = ("", "false", "0")
 """Values by which nothing is trusted."""
 
 
 def check_source(source: ModelSource) -> None:
     """Raise FORBIDDEN for a source of a request whose settings name a trust, or which is a file of code itself."""
-    if not source.is_named and _CODE.search(source.uri):
+    if not source.is_named and _CODE.search(PurePath(re.split("[?#]", source.uri)[0]).name):
         raise ServeError(
             Code.FORBIDDEN,
             f"{source.uri[:200]} is a file of Python, which runs as it is read, and no request may name one: have "
