@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,12 @@ class TypedChild:
         self.sent: list[Any] = []
 
     def write(self, code: str) -> None:
-        """Write the file behind the imports that handlers use."""
-        (self.root / "typed_app.py").write_text(HEAD + code)
+        """Write the file behind the imports that handlers use; what was compiled of another of its size in the same
+        second would be taken for it.
+        """
+        file = self.root / "typed_app.py"
+        file.write_text(HEAD + code)
+        Path(cache_from_source(str(file))).unlink(missing_ok=True)
 
     def document(self, code: str, name: str = "") -> dict[str, Any]:
         """Return what the server is given of a file."""
