@@ -1,4 +1,4 @@
-"""Writes a tensor as nested lists, for documents of JSON that have no datatypes and shapes beside them. Pure."""
+"""Writes a tensor as nested lists, for documents of JSON that say no datatypes and no shapes. Pure."""
 
 import base64
 from collections.abc import Callable
