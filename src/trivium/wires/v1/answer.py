@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from trivium.codecs.conversion import is_slow_to_write
-from trivium.codecs.header_text import JSON, request_id_line
+from trivium.codecs.header_text import JSON, has_controls, request_id_line
 from trivium.codecs.nested_values import nested, text_or_base64
 from trivium.codecs.v1_bodies import INPUTS
 from trivium.types.errors import Code, ServeError, unwritable
@@ -77,8 +77,9 @@ def _kind(payload: Raw) -> bytes:
     told = told or next(
         (text for name, text in payload.properties.items() if name.lower() == "content-type"), ""
     )
-    is_line = told.isascii() and told.isprintable()
-    return b"Content-Type: %b\r\n" % told.encode() if told and is_line else JSON
+    return (
+        JSON if not told or has_controls(told) else f"Content-Type: {told}\r\n".encode("latin-1", "replace")
+    )
 
 
 def _document(outputs: Sequence[Tensor], asked: str) -> bytes:
