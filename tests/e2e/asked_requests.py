@@ -4,6 +4,7 @@ wire, for the models of `tests.fixtures.models` and the handlers of the demo, in
 
 import json
 from collections.abc import Iterator
+
 from tests.e2e.wrong_requests import CASES, LIMIT, ROW, blob_input, in_binary
 from tests.fixtures.models import KINDS
 from tests.harness.raw_http import get, infer_request, post, tensor
@@ -34,7 +35,14 @@ _READS = (
     "/models?limit=2", "/models?limit=none", "/health",
 )  # fmt: skip
 
-VOLATILE = ("/metrics", "/v2/models/add/stats", "/api/v1/overview", "/v2/models/stats", "/server", "/models/add")
+VOLATILE = (
+    "/metrics",
+    "/v2/models/add/stats",
+    "/api/v1/overview",
+    "/v2/models/stats",
+    "/server",
+    "/models/add",
+)
 """Paths whose answers say how often and how long: of them status and header are compared."""
 
 _PAGE = b"Origin: https://page.example\r\n"
@@ -55,7 +63,10 @@ def _inferences() -> Iterator[tuple[str, bytes]]:
     for rows in (1, 2, 16):
         data = [[float(row), 2, 3, 4] for row in range(rows)]
         yield f"echo of {rows} rows", infer_request("echo", tensor("x", data, [rows, 4]))
-        yield f"the same, by its id, of {rows}", infer_request("echo", tensor("x", data, [rows, 4]), id=f"r{rows}")
+        yield (
+            f"the same, by its id, of {rows}",
+            infer_request("echo", tensor("x", data, [rows, 4]), id=f"r{rows}"),
+        )
     pair = [tensor(name, [1, 2, 3, 4], [4]) for name in ("a", "b")]
     yield "add", infer_request("add", *pair)
     yield "add, an output by name", infer_request("add", *pair, outputs=[{"name": "sum"}])
@@ -64,7 +75,11 @@ def _inferences() -> Iterator[tuple[str, bytes]]:
     yield "one of two outputs", infer_request("sum_and_difference", *whole, outputs=[{"name": "difference"}])
     yield "texts", infer_request("text", tensor("text", ["é", "b"], [2, 1], "BYTES"))
     document = {"inputs": [ROW]}
-    for path in ("/v2/models/echo/versions/1/infer", "/v2/models/echo/versions/2/infer", "/v2/models/echo/infer?a=b"):
+    for path in (
+        "/v2/models/echo/versions/1/infer",
+        "/v2/models/echo/versions/2/infer",
+        "/v2/models/echo/infer?a=b",
+    ):
         yield path, post(path, json.dumps(document).encode())
 
 
@@ -96,10 +111,15 @@ def _verbs() -> Iterator[tuple[str, bytes]]:
 def _pages() -> Iterator[tuple[str, bytes]]:
     for path in ("/v2", "/v2/models/echo/infer", "/nothing"):
         yield f"preflight {path}", get(path, _PAGE + _PREFLIGHT, b"OPTIONS")
-        yield f"preflight of another page {path}", get(path, b"Origin: https://x\r\n" + _PREFLIGHT, b"OPTIONS")
+        yield (
+            f"preflight of another page {path}",
+            get(path, b"Origin: https://x\r\n" + _PREFLIGHT, b"OPTIONS"),
+        )
         yield f"by a page {path}", get(path, _PAGE)
     yield "a change by a page", post("/v2/repository/models/add/unload", b"", _PAGE)
-    host = b"POST /v2/repository/models/add/unload HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 0\r\n\r\n"
+    host = (
+        b"POST /v2/repository/models/add/unload HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 0\r\n\r\n"
+    )
     yield "a change by a name that is not ours", host
 
 
@@ -130,5 +150,3 @@ def _handlers() -> Iterator[tuple[str, bytes]]:
             yield f"{path.stem} to {model}", asked
     yield "no picture", post("/predictions/digits-djl", b"hello", b"Content-Type: image/png\r\n")
     yield "no body", post("/predictions/digits-djl", b"")
-
-

@@ -1,4 +1,4 @@
-"""The way down of an HTTP front end, wherever its requests come from: nothing new, then what is in work, then the rest."""
+"""The way down of an HTTP front end, whoever hands it its requests: nothing new, what is in work, the rest."""
 
 import asyncio
 import contextlib
