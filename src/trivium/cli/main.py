@@ -31,7 +31,9 @@ COMMANDS = {
     "rm": Subcommand("trivium.cli.rm", "Remove models that were fetched from the hub."),
     "init": Subcommand("trivium.cli.init", "Make a small project: a model or handler, a test, a Dockerfile."),
     "check": Subcommand("trivium.cli.check", "Explain model folders and files without serving them."),
-    "status": Subcommand("trivium.cli.status", "Show how a server does that runs: readiness, models, latencies."),
+    "status": Subcommand(
+        "trivium.cli.status", "Show how a server does that runs: readiness, models, latencies."
+    ),
     "doctor": Subcommand(
         "trivium.cli.doctor", "Look for what is wrong with this machine: libraries, GPUs, limits, ports."
     ),

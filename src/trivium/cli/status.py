@@ -73,7 +73,8 @@ def _watched(client: StatusClient, as_json: bool) -> bool:
                     reading.overview.server.ready,
                 )
             except ChatFailure as error:
-                shown, is_ready = (msgspec.json.encode({"error": str(error)}).decode() if as_json else str(error)), False
+                said, is_ready = str(error), False
+                shown = msgspec.json.encode({"error": said}).decode() if as_json else said
             if live is not None:
                 live.update(Text(shown, overflow="fold"), refresh=True)
             else:

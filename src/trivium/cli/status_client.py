@@ -75,7 +75,7 @@ class StatusClient(ServerClient):
             found = 404
         if found != 200 or ready not in (200, 400, 503):
             raise ChatFailure(
-                f"{self.place} answers neither for the console nor for the v2 protocol's index (status {found}): it is "
+                f"{self.place} answers neither for the console nor for the v2 protocol's index: it is "
                 "no Trivium server, or it shows another server's routes alone. Start it with --console."
             )
         is_ready = ready == 200

@@ -14,7 +14,9 @@ _NOTHING = "-"
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
 
-def status_lines(overview: Overview, place: str, now: float, width: int, counts: bool = True) -> Iterator[str]:
+def status_lines(
+    overview: Overview, place: str, now: float, width: int, counts: bool = True
+) -> Iterator[str]:
     """Yield the lines for a server at this place, on a screen of `width` columns; `now` in seconds of the epoch. With
     `counts` False nothing but states is known.
     """
@@ -26,7 +28,9 @@ def status_lines(overview: Overview, place: str, now: float, width: int, counts:
         facts.append(f"up {duration(max(now - server.started, 0.0))}")
     known = ", ".join(filter(None, facts))
     yield f"{place}: {'ready' if server.ready else 'NOT READY'}{f' ({known})' if known else ''}"
-    said = [(label, visible(words)) for label, words in (("why", server.sentence), ("mend", server.mend)) if words]
+    said = [
+        (label, visible(words)) for label, words in (("why", server.sentence), ("mend", server.mend)) if words
+    ]
     yield from labelled(said, width, 2)
     if counts:
         yield (
@@ -63,7 +67,9 @@ def _row(model: ModelRow, counts: bool) -> tuple[str, ...]:
 
 def _instances(tally: InstanceTally) -> str:
     """Return how many serve, and how many do not."""
-    others = [f"{count} {word}" for count, word in ((tally.starting, "starting"), (tally.failed, "failed")) if count]
+    others = [
+        f"{count} {word}" for count, word in ((tally.starting, "starting"), (tally.failed, "failed")) if count
+    ]
     return ", ".join([str(tally.ready), *others])
 
 
