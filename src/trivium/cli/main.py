@@ -31,6 +31,12 @@ COMMANDS = {
     "rm": Subcommand("trivium.cli.rm", "Remove models that were fetched from the hub."),
     "init": Subcommand("trivium.cli.init", "Make a small project: a model or handler, a test, a Dockerfile."),
     "check": Subcommand("trivium.cli.check", "Explain model folders and files without serving them."),
+    "status": Subcommand(
+        "trivium.cli.status", "Show how a server does that runs: readiness, models, latencies."
+    ),
+    "doctor": Subcommand(
+        "trivium.cli.doctor", "Look for what is wrong with this machine: libraries, GPUs, limits, ports."
+    ),
     "tritonserver": Subcommand(
         "trivium.servers.triton.command.command",
         "Serve Triton's model repositories, with the flags of tritonserver.",
@@ -61,6 +67,9 @@ COMMANDS = {
     "shims": Subcommand(
         "trivium.cli.shims",
         "Print what archives and tests of other servers need: their modules' folder, a file.",
+    ),
+    "completion": Subcommand(
+        "trivium.cli.completion", "Print what completes commands and options in bash, zsh or fish."
     ),
     "demo": Subcommand("trivium.cli.demo", "Serve the shipped example models and print requests for them."),
 }

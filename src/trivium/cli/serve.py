@@ -28,7 +28,7 @@ from trivium.commands.life import (
     StopReport,
 )
 from trivium.commands.process import screen
-from trivium.commands.reload import FileFollower
+from trivium.commands.reload import FileFollower, files_of
 from trivium.commands.stopping import keep_hangups
 from trivium.config.options import ServerConfig
 from trivium.core.server import Server
@@ -81,7 +81,7 @@ def record(
         """Show what is being loaded."""
         return Progress(console, config.models.reload)
 
-    follower = FileFollower([each for place in paths if isinstance(place, Path) for each in _files_of(place)])
+    follower = FileFollower(files_of(paths))
 
     async def up(server: Server, report: StartReport) -> None:
         """Show how it is asked."""
@@ -112,13 +112,6 @@ def _opening(paths: Sequence[Place]) -> Iterator[Text]:
     """Say what is being read, since that may take a while."""
     more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
     yield Text(f"Reading {', '.join(visible(_shown(path)) for path in paths[:_NAMED])}{more} ...")
-
-
-def _files_of(place: Path) -> Iterator[Path]:
-    """Return what is followed of a place: it, or the file before the class of a handler."""
-    file = place if place.exists() else place.with_name(place.name.rpartition(":")[0] or place.name)
-    if file.exists():
-        yield file
 
 
 def _shown(place: Place) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from trivium.machine.control_groups import own_groups
 from trivium.machine.gpus import Gpus
 from trivium.types.spec import Device
 
@@ -32,24 +33,10 @@ class FreeMemory:
         available = _table(self._proc / "meminfo").get("MemAvailable")
         if available is not None:
             yield available * 1024
-        for folder in self._own_groups():
+        for folder in own_groups(self._proc, self._groups):
             most, used = _number(folder / "memory.max"), _number(folder / "memory.current")
             if most is not None and used is not None:
                 yield most - used + _table(folder / "memory.stat").get("inactive_file", 0)
-
-    def _own_groups(self) -> Iterator[Path]:
-        """Yield the folders of this process's control group (version 2) and of those around it."""
-        path = ""
-        try:
-            for line in (self._proc / "self/cgroup").read_text().splitlines():
-                path = line.removeprefix("0::") if line.startswith("0::") else path
-        except OSError:
-            pass
-        folder = self._groups / path.strip("/")
-        while folder != self._groups and self._groups in folder.parents:
-            yield folder
-            folder = folder.parent
-        yield self._groups
 
 
 def _table(path: Path) -> Mapping[str, int]:

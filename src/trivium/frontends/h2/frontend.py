@@ -17,7 +17,7 @@ from trivium.frontends.entrance import EVERYBODY, Entrance
 from trivium.frontends.h2.connection import H2Connection
 from trivium.frontends.h2.shared import Shared
 from trivium.frontends.h2.state import GrpcLimits, GrpcState
-from trivium.frontends.http.frontend import DrainReport
+from trivium.frontends.http.ending import DrainReport
 from trivium.frontends.thread_offload import ThreadOffload
 from trivium.frontends.tls import TlsDoor
 from trivium.types.interfaces import InferenceCore, RpcProtocol
