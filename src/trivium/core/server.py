@@ -158,7 +158,12 @@ class Server:
         self._room = WaitingRoom(self._registry, clock, self.submit, config.is_patient)
         self._readiness = ReadyAnswers(self._registry, clock, lambda: self._state, config.is_lenient)
         self._collector = MetricsCollector(
-            self._registry, self.metrics, config.measures, self._lifecycle.cache, self._watch
+            self._registry,
+            self.metrics,
+            config.measures,
+            self._lifecycle.cache,
+            self._watch,
+            self._workers.deaths,
         )
         self.view = ServerView(registry, self._readiness, clock, self._workers)
         self.buffers = BufferPool(config.kept_buffer_bytes)

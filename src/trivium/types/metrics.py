@@ -93,12 +93,15 @@ class CacheUse(msgspec.Struct, frozen=True, gc=False):
 
 class LoopUse(msgspec.Struct, frozen=True, gc=False):
     """Tells how well the event loop keeps its time: stalls so far, the longest one in seconds, and the longest that
-    its own thread computed while other work was due.
+    its own thread computed while other work was due. `delays`: how late it was, in seconds, at looks that are taken all
+    the time, and the sum of that.
     """
 
     stalls: int
     longest: float
     longest_turn: float = 0.0
+    delays: Buckets = ()
+    delayed: float = 0.0
 
 
 class GpuUse(msgspec.Struct, frozen=True, gc=False):

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from trivium.types.errors import Code, ServeError, said_by
 from trivium.types.interfaces import NO_GUARD, ProcessGuard
-from trivium.types.observing import last_words
+from trivium.types.observing import DeathCause, last_words
 from trivium.types.recording import WORKER_LINE, WorkerLine, WorkerVoice
 from trivium.types.running import WorkerCommand
 from trivium_worker.wire import system
@@ -317,6 +317,16 @@ def _how(status: int | None, why: str) -> str:
     return f"ended by itself with status {status}"
 
 
+def cause_of_death(status: int | None, memory: tuple[int | None, int | None]) -> DeathCause:
+    """Return by what a worker was lost that nobody here has killed; arguments are as of `describe`."""
+    before, now = memory
+    if status is None or status in STATUSES:
+        return DeathCause.CONNECTION
+    if status == -signal.SIGKILL and before is not None and now is not None and now > before:
+        return DeathCause.OUT_OF_MEMORY
+    return DeathCause.SIGNAL if status < 0 else DeathCause.EXIT
+
+
 END_SECONDS = 10.0
 """For a worker that was told to stop and has nothing in hand for anybody; then SIGTERM, and after `TERM_SECONDS` more
 SIGKILL.
@@ -430,6 +440,10 @@ class ChildProcess:
         memory = self._oom_kills, oom_kills()
         cause = describe(self._name, self.pid, status, self._why, memory)
         return status, cause, tuple(self._outputs[1].last)
+
+    def cause_of_death(self, status: int | None) -> DeathCause:
+        """Return by what it was lost, if it was not killed here; `status` is its exit status."""
+        return cause_of_death(status, (self._oom_kills, oom_kills()))
 
     def _process_ended(self) -> None:
         self._forget_pidfd()

@@ -29,7 +29,7 @@ from trivium.core.workers.upcalls import Upcalls
 from trivium.core.workers.wire import AnswerReader, BatchWriter, ProtocolError
 from trivium.types.errors import Code, ServeError, noted
 from trivium.types.interfaces import Check, Port
-from trivium.types.observing import last_words
+from trivium.types.observing import DeathCause, last_words
 from trivium.types.operations import Infer
 from trivium.types.recording import WorkerEnd, WorkerVoice
 from trivium.types.running import Batch, Begun, Credit, Dead, Event, Executed, ItemId, Part
@@ -125,6 +125,7 @@ class ProcessInstance:
         self._number = 0
         self.ended_items = 0
         self.serves = False  # it is open, warm, and has been handed over
+        self.death: DeathCause | None = None  # once it is gone: None for an end that is as it should be
         self._batches: deque[tuple[int, list[ItemId]]] = deque()
         self._many: ManyItems | None = None
         self._items: dict[ItemId, Infer] = {}
@@ -219,7 +220,7 @@ class ProcessInstance:
     def interrupt(self, why: str) -> Collection[ItemId]:
         """See `Instance`: nothing but its death ends what user code does."""
         self._is_late = not self._is_gone
-        self.kill(why)
+        self.kill(why, DeathCause.RUN_DEADLINE)
         return ()
 
     def abandon(self, why: str) -> None:
@@ -245,9 +246,11 @@ class ProcessInstance:
         """Copy what is known of the worker at this moment, for a developer who debugs."""
         return WorkerDebugState(self._number, self._upward.open_calls())
 
-    def kill(self, why: str) -> None:
-        """End it now; `why` goes into the post-mortem."""
+    def kill(self, why: str, cause: DeathCause | None = None) -> None:
+        """End it now; `why` goes into the post-mortem, `cause` among what deaths are counted by, if this is one."""
         if not self._is_gone:
+            if not self._process.was_killed_here:
+                self.death = cause
             self._process.kill(why)
 
     @property
@@ -375,7 +378,7 @@ class ProcessInstance:
     def _cut_off(self) -> None:
         """It lives on without a connection."""
         if not self._is_gone:
-            self.kill("it had closed its connection to the server")
+            self.kill("it had closed its connection to the server", DeathCause.CONNECTION)
             self._loop.call_later(BURIAL, self._finalize)
 
     def _process_ended(self) -> None:
@@ -392,6 +395,10 @@ class ProcessInstance:
         text = cause + last_words(last_lines)
         self.connection.abort()
         expected = self._is_closing and not self._items and status == 0
+        if self._is_closing and (self._process.was_killed_here or status == -signal.SIGTERM):
+            self.death = self.death or DeathCause.STOP_TIMEOUT
+        elif not (expected or self._process.was_killed_here):
+            self.death = self._process.cause_of_death(status)
         is_told = self._process.was_killed_here and not self.serves  # to whoever had it opened
         self._log.log(logging.DEBUG if expected or is_told else logging.ERROR, "%s", text)
         is_chance = status is not None and status < 0 and not self._process.was_killed_here

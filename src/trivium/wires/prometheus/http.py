@@ -115,6 +115,7 @@ def families(report: MetricsReport, which: MetricsOptions) -> Iterator[ExposedMe
     report = msgspec.structs.replace(report, custom=(*which.own(report), *report.custom))
     ours = [*own.counters(rows), *own.gauges(rows), *own.histograms(rows)]
     ours += [*generation.tokens(rows), *generation.ignored_fields(which.ignored()), *own.loops(report)]
+    ours += [*own.instances(rows), *own.health(report)]
     ours += vllm.families(rows) if which.vllm else []
     histograms = [triton.first_parts(rows)] if which.first_parts else []
     quantiles = list(triton.summaries(rows)) if which.summaries else []
