@@ -46,6 +46,13 @@ class GeneralConfig:
         choices=("debug", "info", "warning", "error"),
         is_common=True,
     )
+    log_format: str = option(
+        "--log-format",
+        "text",
+        "text, or json: the server's, the workers' and the access log's lines are one JSON object each.",
+        choices=("text", "json"),
+        is_common=True,
+    )
     access_log: str = option(
         "--access-log",
         "",

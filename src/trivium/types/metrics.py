@@ -17,12 +17,13 @@ last bound is infinite.
 @dataclass(frozen=True, slots=True)
 class Measurements:
     """Says what a server measures because it was asked to. `quantiles` of the durations of the last minute;
-    `first_parts`: how long models take to the first part of an answer. `interval`: seconds for which
-    what was read of the machine is good; `cpu` and `gpu`: is it read at all?
+    `first_parts`: how long models take to the first part of an answer; `requests`: what a log says of each request.
+    `interval`: seconds for which what was read of the machine is good; `cpu` and `gpu`: is it read at all?
     """
 
     quantiles: tuple[float, ...] = ()
     first_parts: bool = False
+    requests: bool = False
     interval: float = 2.0
     cpu: bool = True
     gpu: bool = True

@@ -32,6 +32,24 @@ class Timeline(msgspec.Struct, frozen=True, gc=False):
     error: str = ""
 
 
+class RequestFacts(msgspec.Struct, gc=False):
+    """Collects what a log says of one request, while it is served: its id, the model and version that it came to, and
+    the id of its trace, if it has one. It was executed with `together` requests, itself among them (0: it was not), for
+    which it was `queued`, and which took so long to `compute`. With a `code` it failed. While it `waits`, its execution
+    has not ended though it is answered.
+    """
+
+    id: str = ""
+    model: str = ""
+    version: str = ""
+    trace: str = ""
+    together: int = 0
+    queued: float = 0.0
+    compute: float = 0.0
+    code: str = ""
+    waits: bool = False
+
+
 class WorkerSaid(msgspec.Struct, frozen=True, gc=False):
     """Holds a line that an instance of a model has printed, or logged, and when."""
 

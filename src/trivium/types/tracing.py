@@ -10,6 +10,7 @@ from typing import Protocol
 
 import msgspec
 
+from trivium.types.observing import RequestFacts
 from trivium.types.payload import Tensor
 
 
@@ -68,7 +69,8 @@ NO_CHANGE = TraceChange()
 
 class RequestOrigin(msgspec.Struct, frozen=True, gc=False):
     """Says how a request came: over which wire, when its head was there and when all of it, and the trace that its
-    client says it belongs to (`parent` and `state` as in W3C Trace Context; empty without one).
+    client says it belongs to (`parent` and `state` as in W3C Trace Context; empty without one). `facts` are collected
+    where a log wants them.
     """
 
     wire: str
@@ -76,6 +78,7 @@ class RequestOrigin(msgspec.Struct, frozen=True, gc=False):
     whole: float
     parent: str = ""
     state: str = ""
+    facts: RequestFacts | None = None
 
 
 class Trace(msgspec.Struct, weakref=True):
@@ -135,6 +138,14 @@ class SpanNames:
     number: str
     parent: str
     request_id: str
+
+
+def trace_id(context: str) -> str:
+    """Return the id of the trace that a `traceparent` of W3C Trace Context names, in 32 hexadecimal digits; empty where
+    it names none.
+    """
+    parts = context.split("-", 2)
+    return parts[1] if len(parts) == 3 and len(parts[1]) == 32 else ""
 
 
 class TraceExporter(Protocol):

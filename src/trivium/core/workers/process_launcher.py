@@ -65,7 +65,7 @@ class WorkerServices:
         self.guard = guard
         self.recorder = recorder
         self.news = ServerNews()
-        self.lines = WorkerLines(time.time, self.news)
+        self.lines = WorkerLines(time.time, self.news, config.follows_lines)
         self.deaths = WorkerDeaths()
         self._living: dict[ProcessInstance, Arena] = {}
 
