@@ -90,6 +90,7 @@ class CapturedStream:
         self._rest = b""
         self._joined = TracebackLines()
         self._read = threading.Semaphore(0)
+        self._is_closed = False
         self._kept = log_writer.keep_standard(number)
         reading, writing = os.pipe()
         os.dup2(writing, number, inheritable=True)
@@ -101,6 +102,8 @@ class CapturedStream:
 
     def flush(self, seconds: float) -> None:
         """Wait until all is logged that was written before, for so many seconds at most."""
+        if self._is_closed:
+            return
         with contextlib.suppress(OSError):
             os.write(self._number, _MARK + b"\n")
             self._read.acquire(timeout=seconds)
@@ -108,6 +111,7 @@ class CapturedStream:
     def close(self) -> None:
         """Log the rest; from now on the process writes to what it was started with."""
         self.flush(1.0)
+        self._is_closed = True
         os.dup2(self._kept, self._number, inheritable=True)
 
     def _work(self, reading: int) -> None:

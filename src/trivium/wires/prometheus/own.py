@@ -106,7 +106,7 @@ def health(report: MetricsReport) -> Iterator[ExposedMetric]:
             for cause in DeathCause:
                 deaths.add(written({**named, "cause": cause.value}), version.deaths.get(cause, 0))
     for process in report.memory:
-        of_worker = {"model": process.model, "version": process.version, "instance": process.instance}
+        of_worker = {"model": process.model, "version": process.version, "worker": process.instance}
         labels = {"process": "worker", **of_worker} if process.model else {"process": "server"}
         memory.add(written(labels), process.bytes)
     yield from (states, deaths, memory)

@@ -75,7 +75,7 @@ def test_states_deaths_and_memory():
     assert deaths[of(model="m", version="1", cause="out_of_memory")] == 2 == sum(deaths.values())
     assert found["trivium_resident_bytes"] == {
         of(process="server"): 7,
-        of(process="worker", model="m", version="1", instance="m_0"): 5,
+        of(process="worker", model="m", version="1", worker="m_0"): 5,
     }
     assert found["trivium_build_info"] == {of(version="9", python="3.12"): 1}
 
