@@ -1,4 +1,4 @@
-"""Joins the lines of a Python traceback to one text, as far as that can be told from lines. Pure.
+"""Joins the lines of a Python traceback to one text, as far as lines show what belongs together. Pure.
 
 A traceback begins with its own first line, goes on with lines that are indented, and ends with the exception's; another
 may follow that came of it, behind a sentence that says so. Whatever else comes is a text of its own.

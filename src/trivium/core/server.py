@@ -157,14 +157,8 @@ class Server:
         self._lazy = LazyModels(self._registry, self._control, self.submit, clock.now)
         self._room = WaitingRoom(self._registry, clock, self.submit, config.is_patient)
         self._readiness = ReadyAnswers(self._registry, clock, lambda: self._state, config.is_lenient)
-        self._collector = MetricsCollector(
-            self._registry,
-            self.metrics,
-            config.measures,
-            self._lifecycle.cache,
-            self._watch,
-            self._workers.deaths,
-        )
+        counted = self._lifecycle.cache, self._watch, self._workers.deaths
+        self._collector = MetricsCollector(registry, self.metrics, config.measures, *counted)
         self.view = ServerView(registry, self._readiness, clock, self._workers)
         self.buffers = BufferPool(config.kept_buffer_bytes)
         self._deferred = DeferredAnswers(config.deferred, clock.now, _make_token, self.submit, self._offload)

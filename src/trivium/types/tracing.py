@@ -84,7 +84,8 @@ class RequestOrigin(msgspec.Struct, frozen=True, gc=False):
 class Trace(msgspec.Struct, weakref=True):
     """Holds what has been seen of one request to one model. `parent` is the id of the trace that it is a part of, 0 if
     it is none's; `together` says how many requests were executed with it, itself among them (0: it was not). `context`
-    is the `traceparent` by which others become a part of it, if they can.
+    is the `traceparent` by which others become a part of it, if they can; `mates` are those of other traced requests
+    that were executed with it, a bounded number.
     """
 
     id: int
@@ -99,6 +100,7 @@ class Trace(msgspec.Struct, weakref=True):
     together: int = 0
     error: str = ""
     context: str = ""
+    mates: tuple[str, ...] = ()
 
 
 Traces = Sequence[Trace]

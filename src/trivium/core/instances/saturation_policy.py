@@ -4,7 +4,7 @@ import msgspec
 
 
 class FullnessView(msgspec.Struct, frozen=True, gc=False):
-    """Describes a version: its open instances have `places` for so many executions at once, of which so many are
+    """Describes a version: its open instances have `places` for so many executions at once, and so many of these are
     `used`; so many requests are `waiting`, and `together` of them run in one execution, if it is as large as can be.
     `is_wanted`: instances shall be there, open or not.
     """

@@ -29,6 +29,9 @@ MOST_ANSWERS = 1000
 """Parts of one answer of which the time is kept, and of which the tensors are."""
 
 
+MOST_MATES = 16
+"""Other requests of its execution that a trace names."""
+
 MOST_COPIED = 2**28
 """Bytes of tensors that traces hold at a time, until they are written; one for which there is no room has none."""
 
@@ -130,14 +133,19 @@ class Tracing:
 
     def executed(self, run: Executed) -> None:
         """An execution is over; its items hear of it only now, or did before."""
+        answered, ran = [], []
         for number in run.batch or run.items:
             live = self._live.get(number)
+            if live is None and number in self._waiting:
+                live = self._waiting.pop(number)
+                answered.append(live)
             if live is not None:
                 live.ran(run)
-            elif number in self._waiting:
-                live = self._waiting.pop(number)
-                live.ran(run)
-                live.end()
+                ran.append(live.trace)
+        if len(ran) > 1:
+            _link(ran)
+        for live in answered:
+            live.end()
 
     def generated(self, number: ItemId, usage: GenerationUsage | None) -> None:
         """A request is about to be answered with the last of what was generated, if it was not cancelled."""
@@ -171,6 +179,14 @@ class Tracing:
 
     def _look(self) -> None:
         self.is_on = self._book.is_on or bool(self._live) or bool(self._waiting)
+
+
+def _link(traces: Sequence[Trace]) -> None:
+    """Have traces of one execution name one another, as far as others can name them."""
+    contexts = [trace.context for trace in traces[: MOST_MATES + 1] if trace.context]
+    for trace in traces:
+        mates = tuple(context for context in contexts if context != trace.context)
+        trace.mates = mates[:MOST_MATES]
 
 
 NOTHING_TRACED = Tracing(time.monotonic)

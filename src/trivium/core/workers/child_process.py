@@ -217,7 +217,7 @@ class Output:
         self._flush()
 
     def end_run(self) -> None:
-        """What comes from now on belongs to other requests: what has come of a line, or of a traceback, is whole."""
+        """Take what has come of a line, or of a traceback, as whole: what follows belongs to other requests."""
         self._end_line()
         self._flush()
 

@@ -153,7 +153,7 @@ class CallingWorker(Protocol):
         """Return the request that the worker has in hand under that number, or None."""
 
     def about(self, text: str) -> Mapping[str, object] | None:
-        """Return what a record of the log says of a line beside its text; None for nothing."""
+        """Return what a record of the log says of a line apart from its text; None for nothing."""
 
     def write(self, pieces: list[bytes | memoryview]) -> None:
         """Send frames to the worker."""
