@@ -288,3 +288,37 @@ def test_a_scrape_is_as_promtool_wants_it_but_for_tritons_names(promtool: str, m
         [promtool, "check", "metrics"], input=scrape, capture_output=True, text=True, check=False
     )
     assert [line for line in done.stderr.splitlines() if line.startswith("trivium_")] == []
+
+
+TRITONS_RULE = "avg(delta(nv_inference_queue_duration_us[30s]) / (1 + delta(nv_inference_request_success[30s]))) by (pod)"
+"""As Triton's example for Kubernetes has it for its HPA (deploy/k8s-onprem)."""
+
+OURS = "sum(rate(nv_inference_queue_duration_us[1m])) / sum(rate(nv_inference_request_success[1m]))"
+
+
+def test_a_model_that_nobody_asks_does_not_hide_the_queue_of_another(promtool: str, tmp_path: Path):
+    """Re-stages a public report about that example: of two models on a pod one is busy, and waits 5 ms."""
+    page = (SIGNALS.parent / "metrics.md").read_text()
+    assert OURS in page.replace("\n", " ")
+    rules = [{"record": "theirs", "expr": TRITONS_RULE}, {"record": "ours", "expr": OURS}]
+    (tmp_path / "rules.yml").write_text(json.dumps({"groups": [{"name": "g", "rules": rules}]}))
+    series = [
+        {"series": f'{name}{{pod="p",model="{model}"}}', "values": values}
+        for name, busy in (
+            ("nv_inference_queue_duration_us", 75000000),
+            ("nv_inference_request_success", 15000),
+        )
+        for model, values in (("busy", f"0+{busy}x60"), ("idle", "0x60"))
+    ]
+    series.append({"series": 'trivium_server_saturation{pod="p"}', "values": "1.6x60"})
+    saturation = "avg_over_time(trivium_server_saturation[1m])"
+    tests = [
+        {"expr": expr, "eval_time": "10m", "exp_samples": [{"labels": labels, "value": value}]}
+        for expr, labels, value in (("ours", "ours", 5000.0), (saturation, '{pod="p"}', 1.6))
+    ]
+    theirs = {"labels": '{pod="p"}', "value": 1}
+    tests.append({"expr": "theirs < bool 2600", "eval_time": "10m", "exp_samples": [theirs]})
+    scene = {"interval": "15s", "input_series": series, "promql_expr_test": tests}
+    file = {"rule_files": ["rules.yml"], "evaluation_interval": "15s", "tests": [scene]}
+    (tmp_path / "test.yml").write_text(json.dumps(file))
+    asked(promtool, "test", "rules", "test.yml", folder=tmp_path)
