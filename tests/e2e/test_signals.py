@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tritonclient.grpc as grpcclient
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
 from prometheus_client.parser import text_string_to_metric_families
 from tests.fixtures import models
 from tests.harness.raw_http import Answer, ask, get, post
@@ -69,6 +70,7 @@ class Logging:
     def __init__(self, log: Path) -> None:
         self.log = log
         self.port = 0
+        self.open_scrape: Answer | None = None
 
     def lines(self) -> list[dict[str, Any]]:
         """All whole lines so far, each of which must be one object."""
@@ -125,6 +127,10 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Logging, s
             x.set_data_from_numpy(np.ones((1, 1), np.float32))
             client.infer("m", [x], request_id="by-grpc")
         scrape = ask(server.port, get("/metrics")).body.decode()
+        accept = (
+            b"Accept: application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1\r\n"
+        )
+        server.open_scrape = ask(server.port, get("/metrics", accept))
         process.send_signal(signal.SIGTERM)
         process.wait(60)
         yield server, scrape
@@ -225,6 +231,22 @@ def test_all_that_dashboard_and_rules_ask_for_is_in_a_real_scrape(mixed: tuple[L
     assert signals.asked_for() <= there
 
 
+def test_a_scrape_of_openmetrics_has_the_same_samples_and_without_traces_no_exemplars(
+    mixed: tuple[Logging, str],
+):
+    server, scrape = mixed
+    answer = server.open_scrape
+    assert answer is not None
+    assert answer.fields["content-type"].startswith("application/openmetrics-text; version=1.0.0")
+    text = answer.body.decode()
+    found = list(openmetrics_families(text))
+    assert text.endswith("# EOF\n")
+    assert " # {" not in text
+    names = {name.partition("{")[0] for name in samples(scrape)}
+    assert {line.partition(" ")[0].partition("{")[0] for line in text.splitlines() if line[0] != "#"} == names
+    assert {family.type for family in found} >= {"counter", "gauge", "histogram", "unknown"}
+
+
 def test_deaths_states_and_memory_are_those_of_this_run(mixed: tuple[Logging, str]):
     _, scrape = mixed
     found = samples(scrape)
@@ -290,7 +312,10 @@ def test_a_scrape_is_as_promtool_wants_it_but_for_tritons_names(promtool: str, m
     assert [line for line in done.stderr.splitlines() if line.startswith("trivium_")] == []
 
 
-TRITONS_RULE = "avg(delta(nv_inference_queue_duration_us[30s]) / (1 + delta(nv_inference_request_success[30s]))) by (pod)"
+TRITONS_RULE = (
+    "avg(delta(nv_inference_queue_duration_us[30s]) / (1 + delta(nv_inference_request_success[30s]))) "
+    "by (pod)"
+)
 """As Triton's example for Kubernetes has it for its HPA (deploy/k8s-onprem)."""
 
 OURS = "sum(rate(nv_inference_queue_duration_us[1m])) / sum(rate(nv_inference_request_success[1m]))"

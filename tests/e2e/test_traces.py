@@ -16,8 +16,9 @@ import pytest
 import tritonclient.grpc as triton_grpc
 import tritonclient.http as triton
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from tests.fixtures import models
-from tests.harness.raw_http import post
+from tests.harness.raw_http import get, post
 from tests.harness.server_process import serve, until
 from tests.harness.triton_grpc import given as grpc_given
 from tests.harness.triton_tensors import given
@@ -451,6 +452,15 @@ def test_spans_of_our_own_command_have_neutral_names(tmp_path: Path, collector: 
         body = json.dumps({"id": "e", "inputs": [row]}).encode()
         assert serving.ask(post("/v2/models/echo/infer", body)).status == 200
         spans = collector.await_spans(3)
+        scrape = serving.ask(get("/metrics", b"Accept: application/openmetrics-text\r\n")).body.decode()
+    shown = {
+        (family.name, sample.exemplar.labels["trace_id"])
+        for family in text_string_to_metric_families(scrape)
+        for sample in family.samples
+        if sample.exemplar is not None
+    }
+    trace = spans[0].trace_id.hex()
+    assert shown == {("trivium_request_seconds", trace), ("trivium_queue_wait_seconds", trace)}
     assert sorted(span.name for span in spans) == ["echo", "execution", "request"]
     model = next(span for span in spans if span.name == "echo")
     attributes = {one.key: one.value for one in model.attributes}

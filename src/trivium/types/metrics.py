@@ -14,6 +14,16 @@ last bound is infinite.
 """
 
 
+class Exemplar(msgspec.Struct, frozen=True, gc=False):
+    """Names the trace of one observation that a histogram has counted: its `value`, and when that was, in seconds of
+    the Unix epoch.
+    """
+
+    trace: str
+    value: float
+    when: float
+
+
 @dataclass(frozen=True, slots=True)
 class Measurements:
     """Says what a server measures because it was asked to. `quantiles` of the durations of the last minute;

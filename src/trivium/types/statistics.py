@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from trivium.types.metrics import Buckets, CacheUse, GpuUse, LoopUse, MachineUse, MetricFamily
+from trivium.types.metrics import Buckets, CacheUse, Exemplar, GpuUse, LoopUse, MachineUse, MetricFamily
 from trivium.types.observing import DeathCause, VersionLoad
 from trivium.types.state import VersionState
 
@@ -100,7 +100,9 @@ class StatisticsReport(msgspec.Struct, frozen=True, gc=False):
 class VersionMetrics(msgspec.Struct, frozen=True, gc=False):
     """A version that serves: its counters, the labels that all its metrics carry, the index of the GPU that it
     runs on, where it is just one, whether its answers may come from the cache, how long the oldest run in hand has
-    taken, in seconds (0: none), how its instances are, and how full it is: see `saturation_policy`.
+    taken, in seconds (0: none), how its instances are, and how full it is: see
+    `saturation_policy`. `waits` and `times` are the last traced requests of each bucket of the histograms of queue
+    waits and of whole requests, by the bucket's number.
     """
 
     statistics: VersionStatistics
@@ -110,6 +112,8 @@ class VersionMetrics(msgspec.Struct, frozen=True, gc=False):
     oldest_run: float = 0.0
     load: VersionLoad | None = None
     saturation: float = 0.0
+    waits: Mapping[int, Exemplar] = {}
+    times: Mapping[int, Exemplar] = {}
 
 
 class VersionHealth(msgspec.Struct, frozen=True, gc=False):

@@ -7,6 +7,7 @@ import asyncio
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 from msgspec.structs import replace
@@ -16,6 +17,7 @@ from trivium.core.instances.saturation_policy import FullnessView, saturation, t
 from trivium.core.models.registry import Record, Registry
 from trivium.core.models.served_model import ServedModel
 from trivium.core.observability.custom_metrics import CustomMetrics
+from trivium.core.observability.exemplars import Exemplars
 from trivium.core.observability.worker_deaths import WorkerDeaths
 from trivium.core.queueing.response_cache import ResponseCache
 from trivium.machine.build import build_facts
@@ -33,6 +35,15 @@ Processes = Sequence[tuple[ProcessMemory, int]]
 Use = tuple[tuple[MachineUse | None, tuple[GpuUse, ...]], tuple[ProcessMemory, ...], Mapping[str, str]]
 
 
+@dataclass(frozen=True, slots=True)
+class OtherCounts:
+    """Holds what is counted apart from versions: how late the loop is, workers that died, and traced requests."""
+
+    watch: LoopWatch | None = None
+    deaths: WorkerDeaths = field(default_factory=WorkerDeaths)
+    exemplars: Exemplars = field(default_factory=Exemplars)
+
+
 class MetricsCollector:
     """One per server; used on the loop only."""
 
@@ -42,14 +53,12 @@ class MetricsCollector:
         custom: CustomMetrics,
         measures: Measurements,
         cache: ResponseCache | None = None,
-        watch: LoopWatch | None = None,
-        deaths: WorkerDeaths | None = None,
+        others: OtherCounts | None = None,
     ) -> None:
         self._registry = registry
         self._custom = custom
         self._cache = cache
-        self._watch = watch
-        self._deaths = deaths
+        self._others = others or OtherCounts()
         self._machine = Machine(measures, time.monotonic)
         self._turn = asyncio.Lock()
         self._tasks: set[asyncio.Task[Use]] = set()
@@ -95,14 +104,16 @@ class MetricsCollector:
             sink(ResponsePart(error=ServeError(Code.INTERNAL, text)))
             return
         (machine, gpus), memory, build = task.result()
-        records = self._registry.records()
+        records, others = self._registry.records(), self._others
         report = MetricsReport(
-            tuple(metrics_of(record.loaded) for record in records if record.loaded is not None),
+            tuple(
+                metrics_of(record.loaded, others.exemplars) for record in records if record.loaded is not None
+            ),
             self._custom.report(),
             machine,
             gpus,
             cache=None if self._cache is None else use_of(self._cache),
-            loop=None if self._watch is None else self._watch.use(),
+            loop=None if others.watch is None else others.watch.use(),
             health=tuple(self._health(records)),
             memory=memory,
             build=build,
@@ -111,7 +122,7 @@ class MetricsCollector:
 
     def _health(self, records: Sequence[Record]) -> Iterator[VersionHealth]:
         """Yield the state of each version, and its deaths; of one with workers also that there were none."""
-        counted = {} if self._deaths is None else self._deaths.report()
+        counted = self._others.deaths.report()
         for record in records:
             if not record.version:  # known by its name alone
                 continue
@@ -121,14 +132,21 @@ class MetricsCollector:
             yield VersionHealth(record.name, record.version, record.state, deaths)
 
 
-def metrics_of(model: ServedModel) -> VersionMetrics:
+def metrics_of(model: ServedModel, exemplars: Exemplars) -> VersionMetrics:
     """Return all that is measured of a version that serves, of this moment."""
     spec, report, load = model.spec, model.report(), model.status.load()
     many = together(spec.batching.max_rows, report.rows, report.success.count) if spec.batching.merge else 1.0
     is_wanted = load.open + load.opening + load.lack > 0
     fullness = FullnessView(load.places, load.used, report.queued_items, many, is_wanted)
     return VersionMetrics(
-        report, spec.metrics.labels, gpu_of(spec), spec.caches, model.oldest_run(), load, saturation(fullness)
+        report,
+        spec.metrics.labels,
+        gpu_of(spec),
+        spec.caches,
+        model.oldest_run(),
+        load,
+        saturation(fullness),
+        *exemplars.of(spec.name, spec.version),
     )
 
 

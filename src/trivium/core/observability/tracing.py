@@ -8,19 +8,22 @@ import itertools
 import time
 import weakref
 from collections.abc import Callable, Sequence
+from time import time as epoch
 
 import msgspec
 
+from trivium.core.observability.exemplars import Exemplars
 from trivium.core.observability.tracing_policy import Sampler, TraceBook, is_context
 from trivium.core.request import Item
 from trivium.types.generation import GenerationUsage
 from trivium.types.interfaces import Sink
+from trivium.types.metrics import Exemplar
 from trivium.types.operations import ResponsePart, TraceControl, TraceReport
 from trivium.types.payload import Tensor, Tensors, size_of
 from trivium.types.running import Executed, ItemId
 from trivium.types.schedules import Graph
 from trivium.types.spec import ModelSpec
-from trivium.types.tracing import Detail, Moment, Trace, TraceExporter, Traces, TraceSettings
+from trivium.types.tracing import Detail, Moment, Trace, TraceExporter, Traces, TraceSettings, trace_id
 
 MOST_WAITING = 1000
 """Traces of requests that were answered, of which nobody has said yet when they were executed."""
@@ -74,6 +77,7 @@ class Tracing:
         self._exporter = exporter
         self._book = TraceBook(first, exporter is not None)
         self.copies = TensorCopies()
+        self.exemplars = Exemplars()
         self._numbers = itertools.count(1)
         self._live: dict[ItemId, LiveTrace] = {}
         self._waiting: dict[ItemId, LiveTrace] = {}
@@ -248,6 +252,7 @@ class LiveTrace:
         """The request was in this execution; a model that goes on with it again and again had it in several."""
         if self._computes and not self._has_run:
             self._has_run = True
+            self._show(self._tracing.exemplars.waited, max(run.began - self._item.enqueued_at, 0.0))
             self.trace.together = len(run.batch or run.items)
             self._note(Moment.COMPUTING, run.began)
             self._note(Moment.INPUT_READY, run.input_ready)
@@ -273,6 +278,8 @@ class LiveTrace:
             return
         if part.error is not None:
             trace.error = part.error.message
+        else:
+            self._show(tracing.exemplars.took, now - self._item.enqueued_at)
         tracing.answered(self._item.item)
         self._note(Moment.ENDED, now)
         try:
@@ -298,6 +305,13 @@ class LiveTrace:
         self.family.open -= 1
         if not self.family.open:
             self._tracing.finished(self.family)
+
+    def _show(self, keep: Callable[[str, str, Exemplar], None], seconds: float) -> None:
+        """Let a histogram lead to its trace, if that can be named to others."""
+        trace, origin = self.trace, self.trace.origin
+        name = trace_id(trace.context or ("" if origin is None else origin.parent))
+        if name:
+            keep(trace.model, trace.version, Exemplar(name, seconds, epoch()))
 
     def _note(self, moment: Moment, time: float) -> None:
         if Detail.TIMES in self.family.details:

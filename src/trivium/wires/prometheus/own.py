@@ -23,8 +23,10 @@ def histograms(rows: Sequence[TritonMetric]) -> Iterator[ExposedMetric]:
     sizes = ExposedMetric("trivium_batch_rows", "histogram", "Rows of an execution, failed ones included")
     for row in rows:
         counts = row.counts
-        waits.add_histogram(row.text, counts.queue.ns / 1e9, counts.queue_wait_buckets)
-        times.add_histogram(row.text, counts.success.ns / 1e9, counts.success_buckets)
+        version = row.version
+        waited, took = counts.queue.ns / 1e9, counts.success.ns / 1e9
+        waits.add_histogram(row.text, waited, counts.queue_wait_buckets, exemplars=version.waits)
+        times.add_histogram(row.text, took, counts.success_buckets, exemplars=version.times)
         total = sum(batch.rows * batch.compute_infer.count for batch in counts.batches)
         sizes.add_histogram(row.text, total, by_rows(counts.batches))
     yield from (waits, times, sizes)
