@@ -264,8 +264,9 @@ def _over_grpc(
         name: site.catalogue.rpc[name].make(_for(context, name, record, SCRAPED))
         for name in listener.protocols
     }
-    if site.config.tracing.has_place or server.is_recorded:
-        made = {name: TimestampedRpcs(protocol) for name, protocol in made.items()}
+    takes_facts = log is None and bool(site.config.server.access_log)
+    if site.config.tracing.has_place or server.is_recorded or takes_facts:
+        made = {name: TimestampedRpcs(protocol, takes_facts) for name, protocol in made.items()}
     services = {route.prefix: made[route.protocol] for route in listener.routes}
     return H2Frontend(
         server, services, grpc_limits(site.config, listener.role), made[listener.fallback], entrance, log

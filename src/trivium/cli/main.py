@@ -56,6 +56,9 @@ COMMANDS = {
         "Serve TorchServe's models, with the options and files of torchserve.",
         takes_catalogue=True,
     ),
+    "signals": Subcommand(
+        "trivium.cli.signals", "Print a Grafana dashboard, or Prometheus' alert rules, of what is counted."
+    ),
     "env": Subcommand(
         "trivium.cli.env", "Make, list and remove the environments of engines that need one of their own."
     ),

@@ -4,8 +4,8 @@ import signal
 
 import pytest
 
-from trivium.core.workers.child_process import describe, oom_kills
-from trivium.types.observing import last_words
+from trivium.core.workers.child_process import cause_of_death, describe, oom_kills
+from trivium.types.observing import DeathCause, last_words
 from trivium.types.running import Dead
 
 UNKNOWN = (None, None)
@@ -73,3 +73,20 @@ def test_the_kernels_count(tmp_path, text, count):
 def test_where_the_kernel_does_not_count(tmp_path):
     assert oom_kills(tmp_path / "nothing") is None
     assert oom_kills(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("status", "memory", "cause"),
+    [
+        (3, UNKNOWN, DeathCause.EXIT),
+        (0, (2, 3), DeathCause.EXIT),
+        (-signal.SIGSEGV, (2, 3), DeathCause.SIGNAL),
+        (-signal.SIGKILL, UNKNOWN, DeathCause.SIGNAL),
+        (-signal.SIGKILL, (2, 2), DeathCause.SIGNAL),
+        (-signal.SIGKILL, (2, 3), DeathCause.OUT_OF_MEMORY),
+        (None, UNKNOWN, DeathCause.CONNECTION),
+        (70, UNKNOWN, DeathCause.CONNECTION),
+    ],
+)
+def test_causes_that_deaths_are_counted_by(status, memory, cause):
+    assert cause_of_death(status, memory) is cause
