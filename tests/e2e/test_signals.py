@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -377,3 +378,35 @@ def test_a_model_that_nobody_asks_does_not_hide_the_queue_of_another(promtool: s
     file = {"rule_files": ["rules.yml"], "evaluation_interval": "15s", "tests": [scene]}
     (tmp_path / "test.yml").write_text(json.dumps(file))
     asked(promtool, "test", "rules", "test.yml", folder=tmp_path)
+
+
+SPEAKS = """
+import os, sys, threading, warnings
+from trivium.commands.process import log_to_stderr
+log_to_stderr("info", "json")
+print("printed")
+os.write(2, b"native\\n")
+os.write(1, b"no end")
+os.write(1, b"\\n")
+warnings.warn("warned")
+thread = threading.Thread(target=lambda: 1 / 0)
+thread.start()
+thread.join()
+print("last", end="", flush=True)
+raise ValueError("nobody caught this")
+"""
+
+
+def test_whatever_a_process_says_by_itself_is_an_object(tmp_path: Path):
+    done = subprocess.run([sys.executable, "-c", SPEAKS], capture_output=True, text=True, check=False)
+    assert done.stdout == ""
+    found = [json.loads(line) for line in done.stderr.splitlines()]
+    said = {(line["logger"], line["message"]) for line in found}
+    assert said >= {("stdout", "printed"), ("stderr", "native"), ("stdout", "no end"), ("stdout", "last")}
+    (warned,) = [line for line in found if line["logger"] == "py.warnings"]
+    assert "UserWarning: warned" in warned["message"]
+    caught = [line["exception"] for line in found if line["level"] == "critical"]
+    assert [text.splitlines()[-1] for text in caught] == [
+        "ZeroDivisionError: division by zero",
+        "ValueError: nobody caught this",
+    ]
