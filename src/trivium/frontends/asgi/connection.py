@@ -31,7 +31,7 @@ _BODILESS = (204, 304)
 
 
 class AsgiConnection:
-    """Implements `Outlet` for its exchange, `ClientConnection` for the sweeper and the drain, and `CalledConnection` for
+    """Implements `Outlet` for its exchange, `ClientConnection` for sweeper and drain, and `CalledConnection` for
     its caller.
     """
 
