@@ -147,10 +147,12 @@ console/node_modules/.made: console/package.json console/package-lock.json
 console-check: console/node_modules/.made  ## Types and tests of the page's sources; the committed page is what they make.
 	cd console && npm run --silent check && npm run --silent test
 	cd console && npm run --silent build -- --logLevel warn --outDir node_modules/.built --emptyOutDir
+	cd console && npm run --silent docs node_modules/.built
 	node console/compare.mjs console/node_modules/.built src/trivium/console
 
 console-build: console/node_modules/.made  ## Write the page that is served into src/trivium/console.
 	cd console && npm run --silent build -- --logLevel warn
+	cd console && npm run --silent docs ../src/trivium/console
 
 audit: .venv-test/.made .venv-audit/.made  ## Look for known weaknesses of the packages that the tests install; asks the network.
 	.venv-test/bin/python -m pip freeze --exclude-editable | sed 's/+.*//' > .venv-audit/installed.txt

@@ -63,6 +63,7 @@ from trivium.types.operations import (
     List,
     Listen,
     Listing,
+    ListServed,
     Live,
     LogControl,
     LogReport,
@@ -76,6 +77,7 @@ from trivium.types.operations import (
     Register,
     ResponsePart,
     Scale,
+    ServedModels,
     ServerDescription,
     SetDefault,
     Statistics,
@@ -495,7 +497,8 @@ class Server:
         | RegionOperation
         | LogControl
         | TraceControl
-        | Observe,
+        | Observe
+        | ListServed,
     ) -> Answer:
         match operation:
             case Defer():
@@ -516,6 +519,8 @@ class Server:
                 return self._registry.report(model, version)
             case Observe(model, version):
                 return self.view.observed(self._all_described(model, version) if model else None)
+            case ListServed():
+                return ServedModels(self._registry.served())
             case LogControl(change):
                 return LogReport(LOG.change(change))
             case TraceControl():

@@ -23,6 +23,7 @@ from trivium.types.operations import (
     Answer,
     Listen,
     Listing,
+    ListServed,
     Live,
     Load,
     LogControl,
@@ -37,9 +38,11 @@ from trivium.types.operations import (
 from trivium.types.protocol_context import ProtocolContext
 from trivium.types.wire import Body, Head, HttpAnswer, Target
 from trivium.wires.operate import rows
+from trivium.wires.operate.described import describe as describe
+from trivium.wires.operate.description import DescriptionEncoder, KeptDescription
 from trivium.wires.operate.errors import GUARDS, NOT_STORED, document, refuse
 from trivium.wires.operate.events import EventEncoder, EventWriter
-from trivium.wires.operate.page import INDEX, PageFiles
+from trivium.wires.operate.page import DOCS, INDEX, PageFiles
 from trivium.wires.operate.routes import CHANGES, OPEN, ROWS, TREE, OperateVerb
 from trivium.wires.operate.visitors import VisitorRule
 from trivium.wires.operate.window import PaceWindow
@@ -63,12 +66,18 @@ class OperateHttp:
     """Implements `types.interfaces.WireProtocol`."""
 
     def __init__(
-        self, reader: rows.ConsoleReader, writer: EventWriter, visitors: VisitorRule, facts: ConsoleFacts
+        self,
+        reader: rows.ConsoleReader,
+        writer: EventWriter,
+        visitors: VisitorRule,
+        facts: ConsoleFacts,
+        described: KeptDescription,
     ) -> None:
         self._reader = reader
         self._writer = writer
         self._visitors = visitors
         self._facts = facts
+        self._described = described
         self._page = PageFiles(facts.files)
 
     def head(self, head: Head) -> Target:
@@ -96,6 +105,9 @@ class OperateHttp:
             return Live(), Fixed(self._opened(verb, head, target, body))
         if verb in CHANGES:
             return _change(verb, target.model, body), Changed(target.model)
+        if verb is OperateVerb.DESCRIPTION:
+            known = head.headers.get(b"if-none-match", b"")
+            return ListServed(), DescriptionEncoder(self._described, known)
         return self._read(verb, target.model, _version(head))
 
     def _opened(self, verb: OperateVerb, head: Head, target: Target, body: Body) -> HttpAnswer:
@@ -108,6 +120,10 @@ class OperateHttp:
                 return HttpAnswer(204, _cookie("", 0, head) + NOT_STORED + GUARDS, (), 0)
             case OperateVerb.FILE:
                 return self._page.answer(head, target.model)
+            case OperateVerb.DOCS:
+                return self._page.answer(head, DOCS + INDEX)
+            case OperateVerb.DOCS_FILE:
+                return self._page.answer(head, DOCS + target.model)
             case _:
                 return self._page.answer(head, INDEX)
 
@@ -153,7 +169,7 @@ def make(context: ProtocolContext) -> WireProtocol:
     reader = rows.ConsoleReader(context.server_name, context.server_version, facts, window)
     writer = context.states.of(EventWriter, lambda: EventWriter(reader.overview, context.epoch))
     visitors = VisitorRule(rule_of(facts.hosts), context.may_change, facts.has_keys)
-    return OperateHttp(reader, writer, visitors, facts)
+    return OperateHttp(reader, writer, visitors, facts, KeptDescription(context.describe))
 
 
 def _change(verb: OperateVerb, model: str, body: Body) -> Operation:
