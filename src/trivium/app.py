@@ -20,7 +20,7 @@ from trivium.core.models.inspector import ModelInspector
 from trivium.core.server import Server
 from trivium.core.services import CoreServices
 from trivium.core.workers.host import program
-from trivium.described_api import ListenerDescription
+from trivium.described_api import ListenerDescription, descriptors_of
 from trivium.devices import count_gpus
 from trivium.examination import ModelCatalogue, check_engines
 from trivium.example_requests import example_request, example_requests
@@ -36,7 +36,7 @@ from trivium.frontends.limits import http_limits
 from trivium.frontends.timestamps import TimestampedRpcs
 from trivium.guard import ServerGuard
 from trivium.profiles import Profile
-from trivium.server_record import CONSOLE, SCRAPED, ServerRecord
+from trivium.server_record import CONSOLE, REFLECTION, SCRAPED, ServerRecord
 from trivium.types.by_type import ByType
 from trivium.types.console_facts import ConsoleFacts, ShownSetting
 from trivium.types.interfaces import (
@@ -271,6 +271,12 @@ def _over_grpc(
     server: Server, site: Site, listener: Listener, entrance: Entrance, log: AnswerLog | None
 ) -> FrontEnd:
     context, record = site.on(listener), site.catalogue.server(site.config)
+    if REFLECTION in listener.protocols:
+        context = replace(
+            context,
+            services=tuple(dict.fromkeys(route.prefix for route in listener.routes)),
+            descriptors=descriptors_of(site.catalogue.rpc[name] for name in sorted(listener.protocols)),
+        )
     made = {
         name: site.catalogue.rpc[name].make(_for(context, name, record, SCRAPED))
         for name in listener.protocols

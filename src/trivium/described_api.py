@@ -1,4 +1,4 @@
-"""Describes one listener to programs: what each of its protocols says of its routes, and a request to each model.
+"""Describes one listener to programs: what each protocol says of its routes or services, and a request to each model.
 
 Knows no protocol by name; of one that describes nothing the paths alone are said.
 """
@@ -17,10 +17,11 @@ from trivium.types.described import (
     DescribedRoute,
     DescribedVerb,
     SupportsDescription,
+    SupportsReflection,
     WireDescription,
 )
 from trivium.types.listeners import Listener
-from trivium.types.protocol_context import HttpProtocolEntry, ProtocolContext
+from trivium.types.protocol_context import HttpProtocolEntry, ProtocolContext, RpcProtocolEntry
 from trivium.types.spec import ModelSpec
 
 Examples = Callable[[ModelSpec], Sequence[ExampleRequest]]
@@ -70,3 +71,9 @@ def _undescribed(name: str, entry: HttpProtocolEntry) -> WireDescription:
     """Return what the table of a protocol says by itself."""
     rows = (DescribedRoute((row.method,), row.path, row.scope, "asked", _UNKNOWN) for row in entry.ENDPOINTS)
     return WireDescription(name, tuple(rows), _NO_ERRORS)
+
+
+def descriptors_of(entries: Iterable[RpcProtocolEntry]) -> tuple[bytes, ...]:
+    """Return the files that define the services of these protocols, each once."""
+    each = (entry.descriptors() for entry in entries if isinstance(entry, SupportsReflection))
+    return tuple(dict.fromkeys(file for files in each for file in files))

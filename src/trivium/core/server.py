@@ -513,20 +513,23 @@ class Server:
                 return self._described(operation)
             case DescribeAll(model, version):
                 return self._all_described(model, version)
-            case List(ready, limit, after):
-                return page(self._registry.listing(), ready, limit, after)
+            case List() | ListServed():
+                return self._listed(operation)
             case Statistics(model, version):
                 return self._registry.report(model, version)
             case Observe(model, version):
                 return self.view.observed(self._all_described(model, version) if model else None)
-            case ListServed():
-                return ServedModels(self._registry.served())
             case LogControl(change):
                 return LogReport(LOG.change(change))
             case TraceControl():
                 return self._traced(operation)
             case _:
                 return self.regions.answer(operation)
+
+    def _listed(self, operation: List | ListServed) -> Listing | ServedModels:
+        if isinstance(operation, ListServed):
+            return ServedModels(self._registry.served())
+        return page(self._registry.listing(), operation.ready, operation.limit, operation.after)
 
     def _traced(self, operation: TraceControl) -> TraceReport:
         if operation.model:

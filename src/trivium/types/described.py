@@ -122,3 +122,14 @@ class SupportsDescription(Protocol):
         out by the caller.
         """
         ...
+
+
+@runtime_checkable
+class SupportsReflection(Protocol):
+    """Extends the entry of a protocol over gRPC that can tell programs how its services are called."""
+
+    def descriptors(self) -> Sequence[bytes]:
+        """Return the files that define the services, each as a FileDescriptorProto of protobuf, and those that they
+        import.
+        """
+        ...

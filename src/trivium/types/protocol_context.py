@@ -50,7 +50,8 @@ class ProtocolContext:
     protocol does not know; with `strict_requests` such a field is refused. `epoch` says
     the time in seconds of the Unix epoch, `now` that of a clock that only goes on. `restricted_apis` and
     `restricted_rpcs` are the operator's texts; the protocol reads them. `metric` finds one that models make themselves.
-    `describe` makes the description of the listener, with these models, that programs read.
+    `describe` makes the description of the listener, with these models, that programs read; over gRPC `services` are
+    the names of those that it serves, `descriptors` the files that define them.
     The four that begin with `has` say which optional families of metrics are shown, and `own_metrics` makes further
     ones in the words of the server that is stood in for.
     """
@@ -78,6 +79,8 @@ class ProtocolContext:
     restricted_rpcs: str = ""
     metric: FindMetric = no_metric
     describe: Callable[[Sequence[ModelSpec]], bytes] = lambda specs: b"{}"
+    services: Sequence[str] = ()
+    descriptors: Sequence[bytes] = ()
     has_duration_metrics: bool = True
     has_quantiles: bool = False
     has_first_part_metrics: bool = False

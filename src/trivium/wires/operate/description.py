@@ -15,7 +15,7 @@ _FIELDS = JSON + b"Cache-Control: no-cache\r\n" + GUARDS
 
 
 class KeptDescription:
-    """Keeps the last document that `describe` made, by the models in it: one document, whoever asks. From any thread."""
+    """Keeps the last document that `describe` made, by the models in it. Used from any thread."""
 
     def __init__(self, describe: Callable[[Sequence[ModelSpec]], bytes]) -> None:
         self._describe = describe

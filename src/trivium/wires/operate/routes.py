@@ -79,8 +79,9 @@ def _advice(head: Head, allow: str) -> str:
     if allow:
         return f"{quoted(head.path)} is not served under the method {quoted(head.method)}; use {allow}."
     return (
-        f"There is no route {quoted(head.path)}. The console is at /console, all routes are at /docs; what it shows is at {_READ}, and what it "
-        "changes at /models/MODEL/load, /unload and /scale and at /settings/log-level below /api/v1."
+        f"There is no route {quoted(head.path)}. All routes are at /docs. The console is at /console; what it shows is "
+        f"at {_READ}, and what it changes at /models/MODEL/load, /unload and /scale and at /settings/log-level below "
+        "/api/v1."
     )
 
 

@@ -46,7 +46,7 @@ from trivium.wires.v2.routes import ROWS, Verb
 class DescribedInput(InputHeader, frozen=True, gc=False):
     """One input: its data as a flat or nested list, unless its parameters say where else it is."""
 
-    data: list[Any] | UnsetType = UNSET
+    data: list[Any] | UnsetType = UNSET  # type: ignore[assignment]  # here as a reader sees it, there undecoded
 
 
 class InferRequest(InferHeader, frozen=True, gc=False):
@@ -71,7 +71,7 @@ _SETTINGS = object_of(
 )
 _TRACE = {"type": "object", "additionalProperties": {"anyOf": [TEXT, list_of(TEXT)]}}
 _DONE: Answers = {"200": None}
-_GENERATE = {
+_GENERATE: JsonSchema = {
     "type": "object",
     "description": "Inputs by name, and parameters beside them or in an object of their own.",
     "properties": {"id": TEXT, "parameters": {"type": "object"}},

@@ -109,7 +109,7 @@ class GenerationDocument(TypedDict):
     cached_tokens: int
     generated_tokens: int
     wasted_tokens: int
-    steps: int
+    steps: Duration
     first_token: Duration
     between_tokens: Duration
     running: int

@@ -1,6 +1,6 @@
 """Describes the routes of TorchServe to programs: what each takes and answers, for each model, too. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trivium.codecs.routes import described
@@ -121,7 +121,7 @@ _VERBS: Mapping[str, DescribedVerb] = {
         answers={"200": None},
     ),
 }
-_ARGUMENTS = {verb: told(row) for verb, row in MANAGING.items()}
+_ARGUMENTS: Mapping[str, Sequence[DescribedArgument]] = {verb: told(row) for verb, row in MANAGING.items()}
 
 
 def describe(context: ProtocolContext) -> WireDescription:

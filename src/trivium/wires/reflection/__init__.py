@@ -1,0 +1,1 @@
+"""gRPC reflection: services tell programs how they are called."""
