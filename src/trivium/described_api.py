@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from trivium.codecs.openapi import DescribedModel, ServerTitle, openapi
+from trivium.codecs.openapi import ApiModel, ServerTitle, openapi
 from trivium.codecs.routes import prefix_of
 from trivium.types.console_facts import ExampleRequest
 from trivium.types.described import (
@@ -43,7 +43,7 @@ class ListenerDescription:
 
     def document(self, specs: Sequence[ModelSpec]) -> bytes:
         """Return the document as JSON, with these models."""
-        models = [DescribedModel(spec, tuple(self._examples(spec))) for spec in specs]
+        models = [ApiModel(spec, tuple(self._examples(spec))) for spec in specs]
         return msgspec.json.encode(openapi(self._title, self._wires, models))
 
 

@@ -9,10 +9,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import unquote
 
 import msgspec
 
+from trivium.codecs.path_segments import decoded
 from trivium.types.access import AccessScope, Endpoint
 from trivium.types.console_facts import ExampleRequest
 from trivium.types.described import (
@@ -34,7 +34,7 @@ _SCHEMAS = "#/components/schemas/"
 _ANY_VALUE = "Any value."
 
 
-class DescribedModel(msgspec.Struct, frozen=True):
+class ApiModel(msgspec.Struct, frozen=True):
     """Names a model that serves, with requests to it that work; one without a body has no example of one."""
 
     spec: ModelSpec
@@ -49,9 +49,7 @@ class ServerTitle(msgspec.Struct, frozen=True):
     has_keys: bool = False
 
 
-def openapi(
-    title: ServerTitle, wires: Sequence[WireDescription], models: Sequence[DescribedModel]
-) -> Document:
+def openapi(title: ServerTitle, wires: Sequence[WireDescription], models: Sequence[ApiModel]) -> Document:
     """Return the document. Of two rows with the same method and path the first one counts."""
     return _Assembly(title, wires).document(models)
 
@@ -87,7 +85,7 @@ class _Assembly:
         self._types: dict[Any, Any] = {}
         self._collect(wires)
 
-    def document(self, models: Sequence[DescribedModel]) -> Document:
+    def document(self, models: Sequence[ApiModel]) -> Document:
         paths: dict[str, dict[str, Any]] = {}
         for wire in self._wires:
             for route in wire.routes:
@@ -215,7 +213,7 @@ class _Assembly:
     # -- models --------------------------------------------------------------------------------------------
 
     def _add_model(
-        self, model: DescribedModel, paths: dict[str, dict[str, Any]], of_models: dict[str, dict[str, Any]]
+        self, model: ApiModel, paths: dict[str, dict[str, Any]], of_models: dict[str, dict[str, Any]]
     ) -> None:
         for example in model.examples:
             wire, route = self._owner(example)
@@ -232,7 +230,7 @@ class _Assembly:
             )
 
     def _model_operation(
-        self, wire: WireDescription, route: DescribedRoute, model: DescribedModel, example: ExampleRequest
+        self, wire: WireDescription, route: DescribedRoute, model: ApiModel, example: ExampleRequest
     ) -> Document:
         spec, what = model.spec, route.what
         name = f"{wire.title} {route.verb} {spec.name}"
@@ -338,4 +336,4 @@ def _value(example: ExampleRequest) -> Any:
 
 def _plain(path: str) -> str:
     """Return a path whose encoded characters are plain, but for slashes, which would be other segments."""
-    return "/".join(unquote(segment).replace("/", "%2F") for segment in path.split("/"))
+    return "/".join(decoded(segment).replace("/", "%2F") for segment in path.split("/"))

@@ -1,4 +1,4 @@
-"""gRPC services as descriptors of protobuf: what a program needs to call them without their `.proto` files.
+"""Makes descriptors of gRPC services: what a program needs to call them without their `.proto` files.
 
 A type is one of the file's own package, or begins with a dot and a package. Pure. Source: descriptor.proto of protobuf.
 """

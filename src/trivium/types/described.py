@@ -1,4 +1,4 @@
-"""How a wire describes its routes to programs that read that: what each takes and answers, in general and for a model.
+"""Descriptions of routes and services for programs: what each takes and answers, in general and for one model.
 
 A wire gives rows, in its own folder; whoever makes a document of them knows no wire. Schemas are JSON Schemas, or types
 of which msgspec makes one.

@@ -17,7 +17,7 @@ METRICS = "metrics"
 
 
 def of_rows(rows: Sequence[HttpRoute]) -> WireDescription:
-    """Describe these routes, at each of which there are all metrics."""
+    """Describe these routes; each has all metrics."""
     verb = DescribedVerb(
         summary="What the server and its models count, for Prometheus",
         answers={"200": DescribedBody({TEXT_KIND: TEXT})},

@@ -1,1 +1,1 @@
-"""gRPC reflection: services tell programs how they are called."""
+"""Services over gRPC tell programs how they are called."""

@@ -1,4 +1,4 @@
-"""gRPC reflection, in its version 1 and the one before it: which services there are, and the files that define them.
+"""Reflection over gRPC, in version 1 and the one before: which services there are, and the files that define them.
 
 Both say the same in the same bytes; older clients know the name of the older one alone. Knows no service by name.
 Source: grpc/reflection/v1/reflection.proto of gRPC.
@@ -87,7 +87,11 @@ class KnownFiles:
 
     def defining(self, symbol: str) -> Sequence[bytes]:
         """Return the file of a service, an RPC, a message or the like, and those that it imports. Raises KeyError."""
-        return self.named(self._pool.FindFileContainingSymbol(symbol).name)
+        try:
+            file = self._pool.FindFileContainingSymbol(symbol)
+        except KeyError:  # the library's does not know RPCs
+            file = self._pool.FindMethodByName(symbol).containing_service.file
+        return self.named(file.name)
 
     def has_message(self, name: str) -> bool:
         """Tell whether there is a message of this name."""

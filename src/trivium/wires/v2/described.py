@@ -34,7 +34,7 @@ from trivium.types.spec import ModelSpec, TensorSpec
 from trivium.wires.v2.documents import (
     Identity,
     IndexEntry,
-    ModelMetadata,
+    MetadataDocument,
     RegionDocument,
     StatisticsDocument,
 )
@@ -44,13 +44,13 @@ from trivium.wires.v2.routes import ROWS, Verb
 
 
 class DescribedInput(InputHeader, frozen=True, gc=False):
-    """One input: its data as a flat or nested list, unless its parameters say where else it is."""
+    """Gives one input: its data as a flat or nested list, unless its parameters say where else it is."""
 
     data: list[Any] | UnsetType = UNSET  # type: ignore[assignment]  # here as a reader sees it, there undecoded
 
 
-class InferRequest(InferHeader, frozen=True, gc=False):
-    """What a model shall compute, from which inputs, and which outputs are wanted (none named: all)."""
+class InferDocument(InferHeader, frozen=True, gc=False):
+    """Asks a model for outputs (none named: all) from inputs."""
 
     inputs: tuple[DescribedInput, ...]
 
@@ -157,12 +157,12 @@ _VERBS: Mapping[str, DescribedVerb] = {
     Verb.READY: DescribedVerb(summary="Is the server, or a model, ready?", answers=_PROBE),
     Verb.METADATA: DescribedVerb(
         summary="Inputs and outputs of a model, or the server's extensions",
-        answers={"200": json_body({"anyOf": [ModelMetadata, Identity]})},
+        answers={"200": json_body({"anyOf": [MetadataDocument, Identity]})},
     ),
     Verb.INFER: DescribedVerb(
         summary="Compute outputs from inputs",
         note=_BINARY,
-        body=DescribedBody({JSON_KIND: InferRequest, "application/octet-stream": BYTES}),
+        body=DescribedBody({JSON_KIND: InferDocument, "application/octet-stream": BYTES}),
         answers={"200": DescribedBody({JSON_KIND: InferAnswer, "application/octet-stream": BYTES}, _BINARY)},
         of_model=_infer_of,
     ),

@@ -61,7 +61,7 @@ class TensorMetadata(TypedDict):
     shape: Sequence[int]
 
 
-class ModelMetadata(TypedDict):
+class MetadataDocument(TypedDict):
     """Describes a model: its versions that serve, its inputs and outputs."""
 
     name: str
@@ -231,7 +231,7 @@ def _json(document: object) -> HttpAnswer:
     return json_answer(200, msgspec.json.encode(document))
 
 
-def metadata(answer: ModelDescription, platform: str) -> ModelMetadata:
+def metadata(answer: ModelDescription, platform: str) -> MetadataDocument:
     """Return names, datatypes and shapes of a model; a batch dimension is -1."""
     spec = answer.spec
     return {
