@@ -191,10 +191,8 @@ class _Assembly:
     def _answer(self, status: str, body: DescribedBody | None) -> Document:
         if body is None:
             return {"description": _DESCRIBED_STATUS.get(status, "There is no body.")}
-        return {
-            "description": body.note or _DESCRIBED_STATUS.get(status, "The answer."),
-            "content": self._content(body),
-        }
+        told = {"description": body.note or _DESCRIBED_STATUS.get(status, "The answer.")}
+        return {**told, "content": self._content(body)} if body.schemas else told
 
     def _content(self, body: DescribedBody) -> Document:
         return {kind: {"schema": self._schema(schema)} for kind, schema in body.schemas.items()}

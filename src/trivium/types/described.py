@@ -29,7 +29,9 @@ ANY_KIND = "*/*"
 
 @dataclass(frozen=True, slots=True)
 class DescribedBody:
-    """Describes a body: by its media type the schema of what it holds, a JSON Schema or a type."""
+    """Describes a body: by its media type the schema of what it holds, a JSON Schema or a type; none where it may be
+    anything, and may have no media type.
+    """
 
     schemas: Mapping[str, Any]
     note: str = ""

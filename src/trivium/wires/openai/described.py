@@ -109,7 +109,7 @@ def _answer(kind: str, said: Mapping[str, JsonSchema]) -> JsonSchema:
 
 
 def _generated(answer: JsonSchema) -> Answers:
-    kinds: Mapping[str, Any] = {JSON_KIND: answer, EVENTS_KIND: TEXT}
+    kinds: Mapping[str, Any] = {JSON_KIND: answer, EVENTS_KIND: ANYTHING}
     own = DescribedBody({ANY_KIND: ANYTHING}, "What a handler says that takes the body as it came.")
     return {"200": DescribedBody(kinds, "Whole, or with `stream` as events."), "default": own}
 

@@ -62,7 +62,9 @@ _VERBS: Mapping[str, DescribedVerb] = {
     _Verb.SETTINGS: _shown("What the server was started with", schema.SettingsPage),
     _Verb.EVENTS: DescribedVerb(
         summary="What happens, as it happens",
-        answers={"200": DescribedBody({EVENTS_KIND: TEXT}, "A snapshot a second, and every change between.")},
+        answers={
+            "200": DescribedBody({EVENTS_KIND: ANYTHING}, "A snapshot a second, and every change between.")
+        },
     ),
     _Verb.MODEL: _shown("All that is known of one model", schema.ModelPage, _OF_VERSION),
     _Verb.INSTANCES: _shown("The instances of a model, and how they died", schema.Instances, _OF_VERSION),

@@ -53,6 +53,8 @@ ENDPOINTS: Sequence[Endpoint] = endpoints(ROWS)
 MOST_BODY = 16 * 2**10
 """Bytes of a request to change something, or of a key."""
 
+MOST_ARGUMENTS = 10
+
 _FORM = "application/x-www-form-urlencoded"
 _LEVELS = {
     "DEBUG": LogChange(1, True, True, True),
@@ -241,7 +243,15 @@ class Changed:
 
 
 def _version(head: Head) -> str:
-    found = parse_qsl(head.query, max_num_fields=10) if len(head.query) < MOST_BODY else []
+    if len(head.query) > MOST_BODY:
+        raise ServeError(
+            Code.TOO_LARGE, f"The query is longer than {MOST_BODY} bytes. Send the argument version."
+        )
+    try:
+        found = parse_qsl(head.query, max_num_fields=MOST_ARGUMENTS)
+    except ValueError as error:
+        words = f"The query has more than {MOST_ARGUMENTS} arguments. Send the argument version."
+        raise ServeError(Code.INVALID, words) from error
     return next((value for name, value in found if name == "version"), "")
 
 

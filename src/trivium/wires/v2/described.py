@@ -59,9 +59,9 @@ _ERROR = object_of({"error": TEXT})
 _ERRORS: Answers = {"4XX": json_body(_ERROR), "5XX": json_body(_ERROR)}
 _NO_WORDS = DescribedBody({JSON_KIND: _ERROR, TEXT_KIND: TEXT}, "It is not ready; a model's answer says why.")
 _PROBE: Answers = {"200": None, "4XX": _NO_WORDS, "5XX": _NO_WORDS}
-_IN_EVENTS = DescribedBody({JSON_KIND: _ERROR, EVENTS_KIND: TEXT})
+_IN_EVENTS = DescribedBody({JSON_KIND: _ERROR, EVENTS_KIND: ANYTHING})
 _STREAMED: Answers = {
-    "200": DescribedBody({EVENTS_KIND: TEXT}, "An event for each part, whose data is JSON."),
+    "200": DescribedBody({EVENTS_KIND: ANYTHING}, "An event for each part, whose data is JSON."),
     "4XX": _IN_EVENTS,
     "5XX": _IN_EVENTS,
 }

@@ -9,7 +9,6 @@ from trivium.servers.djl.wire.management import VERBS as MANAGING
 from trivium.servers.djl.wire.routes import ROWS, DjlVerb
 from trivium.settings.arguments import told
 from trivium.types.described import (
-    ANY_KIND,
     ANYTHING,
     BYTES,
     JSON_KIND,
@@ -35,9 +34,7 @@ _SCORING = object_of({"error_code": TEXT, "message": TEXT})
 _GENERATING = object_of({"code": WHOLE, "error": TEXT})
 _REFUSED = DescribedBody({JSON_KIND: {"anyOf": [_ERROR, _SCORING, _GENERATING]}})
 _ERRORS: Answers = {"4XX": _REFUSED, "5XX": _REFUSED, "413": None, "507": None}
-_OWN = DescribedBody(
-    {ANY_KIND: ANYTHING}, "What the model's handler says: status, kind and body are its own."
-)
+_OWN = DescribedBody({}, "What the model's handler says: status, kind and body are its own.")
 _BODY: Mapping[str, Any] = {JSON_KIND: ANYTHING, "application/octet-stream": BYTES, TEXT_KIND: TEXT}
 _HEALTH = json_body({"type": "object", "additionalProperties": object_of({"status": TEXT})})
 _STATUS: Answers = {"200": json_body(object_of({"status": TEXT}))}

@@ -15,7 +15,6 @@ from trivium.servers.torchserve.wire.tree import served
 from trivium.servers.torchserve.words.tokens import Tokens
 from trivium.settings.arguments import told
 from trivium.types.described import (
-    ANY_KIND,
     ANYTHING,
     BYTES,
     JSON_KIND,
@@ -38,9 +37,7 @@ from trivium.types.spec import ModelSpec
 
 _ERROR = json_body(object_of({"code": WHOLE, "type": TEXT, "message": TEXT}))
 _ERRORS: Answers = {"4XX": _ERROR, "5XX": _ERROR, "413": None}
-_OWN = DescribedBody(
-    {ANY_KIND: ANYTHING}, "What the model's handler says: status, kind and body are its own."
-)
+_OWN = DescribedBody({}, "What the model's handler says: status, kind and body are its own.")
 _BODY: Mapping[str, Any] = {JSON_KIND: ANYTHING, "application/octet-stream": BYTES, TEXT_KIND: TEXT}
 _STATUS = json_body(object_of({"status": TEXT}))
 _DONE: Answers = {"200": _STATUS, "202": _STATUS}
