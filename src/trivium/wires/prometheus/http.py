@@ -18,6 +18,7 @@ from trivium.codecs.ignored_field_log import IgnoredFieldLog
 from trivium.codecs.path_segments import quoted
 from trivium.codecs.routes import HttpRoute, RouteTree, endpoints, prefixes, with_slash
 from trivium.types.access import AccessScope, Endpoint
+from trivium.types.described import WireDescription
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Encoder, WireProtocol
 from trivium.types.listeners import Role
@@ -27,8 +28,9 @@ from trivium.types.protocol_context import ProtocolContext
 from trivium.types.statistics import MetricsReport
 from trivium.types.wire import Body, Head, HttpAnswer, Target
 from trivium.wires.prometheus import generation, own, triton, vllm
+from trivium.wires.prometheus.described import METRICS, of_rows
 
-_ROWS = tuple(with_slash([HttpRoute("GET", "/metrics", "metrics", AccessScope.OBSERVE)]))
+_ROWS = tuple(with_slash([HttpRoute("GET", "/metrics", METRICS, AccessScope.OBSERVE)]))
 ROUTES: Mapping[Role, Sequence[str]] = {Role.METRICS: prefixes(_ROWS)}
 ENDPOINTS: Sequence[Endpoint] = endpoints(_ROWS)
 
@@ -96,6 +98,11 @@ def make(context: ProtocolContext) -> WireProtocol:
         lambda: context.states.of(IgnoredFieldLog).counts,
     )
     return PrometheusHttp(which)
+
+
+def describe(context: ProtocolContext) -> WireDescription:
+    """See `types.described.SupportsDescription`."""
+    return of_rows(_ROWS)
 
 
 @dataclass(frozen=True, slots=True)
