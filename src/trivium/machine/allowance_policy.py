@@ -4,8 +4,8 @@ import math
 from typing import NamedTuple
 
 
-class Allowance(NamedTuple):
-    """What the control groups of a process allow it: time of so many processors, and so many bytes of memory; None for
+class GroupAllowance(NamedTuple):
+    """Holds what the control groups of a process allow it: so many processors' time, so many bytes of memory; None for
     as much as the machine has.
     """
 
@@ -13,7 +13,7 @@ class Allowance(NamedTuple):
     memory: int | None = None
 
 
-def whole_processors(shown: int, allowed: Allowance) -> int:
+def whole_processors(shown: int, allowed: GroupAllowance) -> int:
     """Return how many processors can be kept busy of those that the system shows. A part of one counts as one, as Java
     counts for DJL Serving and TorchServe: with one thread less time would be left over.
     """
@@ -22,7 +22,7 @@ def whole_processors(shown: int, allowed: Allowance) -> int:
     return max(1, min(shown, math.ceil(allowed.processors)))
 
 
-def default_threads(shown: int, allowed: Allowance) -> int | None:
+def default_threads(shown: int, allowed: GroupAllowance) -> int | None:
     """Return how many threads an engine takes by default; None where it may have all processors, and counts itself.
     More than there is time for would all be stopped together until the next period of the control group.
     """
@@ -30,7 +30,7 @@ def default_threads(shown: int, allowed: Allowance) -> int | None:
     return count if count < shown else None
 
 
-def in_words(allowed: Allowance, machine_memory: int, shown: int) -> str:
+def in_words(allowed: GroupAllowance, machine_memory: int, shown: int) -> str:
     """Say what a control group bounds, and what that comes to; empty where the machine itself is the bound."""
     parts = []
     if allowed.memory is not None and allowed.memory < machine_memory:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from trivium.machine.allowance_policy import Allowance, default_threads, whole_processors
+from trivium.machine.allowance_policy import GroupAllowance, default_threads, whole_processors
 from trivium_worker.wire import system
 
 OPENMP = "OMP_NUM_THREADS"
@@ -29,9 +29,9 @@ class ControlGroups:
         self._proc = proc
         self._root = root
 
-    def allowance(self) -> Allowance:
+    def allowance(self) -> GroupAllowance:
         """Return the least that any of the groups allows. Blocking, for less than a millisecond."""
-        return Allowance(
+        return GroupAllowance(
             min(self._processors(), default=None),
             min((most for most, _, _ in self._memory() if most is not None), default=None),
         )
@@ -88,7 +88,7 @@ class ControlGroups:
         yield top
 
 
-def allowance() -> Allowance:
+def allowance() -> GroupAllowance:
     """Return what the control groups of this process allow."""
     return ControlGroups().allowance()
 

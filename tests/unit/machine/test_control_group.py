@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from trivium.machine.allowance_policy import Allowance, default_threads, in_words, whole_processors
+from trivium.machine.allowance_policy import GroupAllowance, default_threads, in_words, whole_processors
 from trivium.machine.control_group import ControlGroups
 
 GB = 10**9
@@ -61,7 +61,7 @@ ONE = "9:name=systemd:/\n4:memory:/kube/pod\n1:cpu,cpuacct:/kube/pod\n0::/\n"
     ],
 )
 def test_what_groups_allow(tmp_path: Path, own: str, files: dict[str, str], allowed) -> None:
-    assert groups(tmp_path, own, files).allowance() == Allowance(*allowed)
+    assert groups(tmp_path, own, files).allowance() == GroupAllowance(*allowed)
 
 
 @pytest.mark.parametrize(
@@ -117,26 +117,26 @@ def test_where_the_kernel_does_not_count(tmp_path: Path) -> None:
     ],
 )
 def test_threads_follow_the_group(shown, processors, count, threads) -> None:
-    allowed = Allowance(processors)
+    allowed = GroupAllowance(processors)
     assert (whole_processors(shown, allowed), default_threads(shown, allowed)) == (count, threads)
 
 
 @pytest.mark.parametrize(
     ("allowed", "words"),
     [
-        (Allowance(), ""),
-        (Allowance(8.0, 64 * GB), ""),
+        (GroupAllowance(), ""),
+        (GroupAllowance(8.0, 64 * GB), ""),
         (
-            Allowance(1.5, 2 * GB),
+            GroupAllowance(1.5, 2 * GB),
             "2 GB of memory and 1.5 of 8 processors by the control group; threads and workers are counted for 2",
         ),
-        (Allowance(None, 512 * 10**6), "512 MB of memory by the control group"),
+        (GroupAllowance(None, 512 * 10**6), "512 MB of memory by the control group"),
         (
-            Allowance(0.25),
+            GroupAllowance(0.25),
             "0.25 of 8 processors by the control group; threads and workers are counted for 1",
         ),
-        (Allowance(7.5), "7.5 of 8 processors by the control group"),
+        (GroupAllowance(7.5), "7.5 of 8 processors by the control group"),
     ],
 )
-def test_what_is_said(allowed: Allowance, words: str) -> None:
+def test_what_is_said(allowed: GroupAllowance, words: str) -> None:
     assert in_words(allowed, 64 * GB, 8) == words
