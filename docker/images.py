@@ -1,4 +1,4 @@
-"""Writes the Dockerfiles of the images from their one template, in which the base and the line of PyTorch are open.
+"""Writes the Dockerfiles of the images from their one template, in which the base and the lines of PyTorch are open.
 
 `python docker/images.py` writes them; `tests/unit/test_images.py` holds the committed ones against it.
 """
@@ -11,7 +11,7 @@ _INSTALL = 'RUN /opt/trivium/bin/pip install --no-cache-dir "$(echo /wheels/*.wh
 
 
 class Image(NamedTuple):
-    """All in which one image differs from the others: its base, and the line that installs PyTorch for it."""
+    """All in which one image differs from the others: its base, and the lines that install PyTorch for it."""
 
     base: str
     torch: str
@@ -20,7 +20,7 @@ class Image(NamedTuple):
 IMAGES = {
     "cpu": Image(
         "ubuntu:24.04",
-        f"{_INSTALL} --extra-index-url https://download.pytorch.org/whl/cpu",
+        f'ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu\n{_INSTALL} --extra-index-url "${{TORCH_INDEX}}"',
     ),
     "cuda": Image(
         "nvidia/cuda:12.8.1-cudnn-runtime-ubuntu24.04",
