@@ -97,19 +97,32 @@ class Image:
         ended = subprocess.run(done, capture_output=True, text=True, timeout=INSTALLING, check=False)
         assert ended.returncode == 0, f"{ended.stdout[-3000:]}\n{ended.stderr[-3000:]}"
 
-    def start(self, words: Sequence[str], variables: Mapping[str, str], log: Path) -> "subprocess.Popen[bytes]":
+    def start(
+        self, words: Sequence[str], variables: Mapping[str, str], log: Path
+    ) -> "subprocess.Popen[bytes]":
         """Start the entry point with these words, as a user without a name in the group 0, on a root that is read-only
         but for /tmp.
         """
         command = [*json.loads(self.last("ENTRYPOINT")), *words]
-        user = ["setpriv", "--reuid=54321", "--regid=0", "--clear-groups", "--no-new-privs", "--bounding-set=-all"]
+        user = [
+            "setpriv",
+            "--reuid=54321",
+            "--regid=0",
+            "--clear-groups",
+            "--no-new-privs",
+            "--bounding-set=-all",
+        ]
         inside = self._inside(
-            ["env", "-C", self.last("WORKDIR"), *user, *command], {**self.variables, **variables}, is_read_only=True
+            ["env", "-C", self.last("WORKDIR"), *user, *command],
+            {**self.variables, **variables},
+            is_read_only=True,
         )
         with log.open("wb") as file:
             return subprocess.Popen(inside, stdout=file, stderr=file)
 
-    def run(self, words: Sequence[str], variables: Mapping[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
+    def run(
+        self, words: Sequence[str], variables: Mapping[str, str] | None = None
+    ) -> "subprocess.CompletedProcess[str]":
         """Run a command in it to its end, by its variables."""
         inside = self._inside(words, {**self.variables, **(variables or {})}, is_read_only=True)
         return subprocess.run(inside, capture_output=True, text=True, timeout=120, check=False)
