@@ -66,6 +66,11 @@ class Image:
         self._folders["scratch"].chmod(0o1777)
 
     @property
+    def scratch(self) -> Path:
+        """Return the folder that is /tmp inside."""
+        return self._folders["scratch"]
+
+    @property
     def variables(self) -> Mapping[str, str]:
         """Return what the last stage sets for whatever runs in it."""
         words = [word for each in self._last if each.word == "ENV" for word in shlex.split(each.text)]

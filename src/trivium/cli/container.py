@@ -47,6 +47,9 @@ def surroundings(variables: Mapping[str, str], root: Path) -> Surroundings:
         has_model_store=any(_entries(root / MODEL_STORE[1:])),
         has_config="TS_CONFIG_FILE" in variables or _is_foreign(root / CONFIG[1:]),
         has_archives=any(each.suffix == ".mar" for each in _entries(root / SAGEMAKER_MODELS[1:])),
+        has_repository=any(
+            (each / "config.pbtxt").is_file() for each in _entries(root / SAGEMAKER_MODELS[1:])
+        ),
     )
 
 

@@ -1,8 +1,9 @@
 """Decides what the first process of a container runs: by the words of its command, its variables and its folders. Pure.
 
 The images of DJL Serving, TorchServe and SageMaker are all started by the one word `serve`, which means another server
-in each. Here it means TorchServe where something of TorchServe's is there, and DJL Serving else, whose routes are
-SageMaker's and which reads Triton's folders as well. Any other words are the command itself, as in those images.
+in each. Here it means TorchServe where something of TorchServe's is there; our own server where SageMaker's folder is
+a repository of Triton's, whose clients read answers as v2 has them; and DJL Serving else, whose routes are SageMaker's.
+Any other words are the command itself, as in those images.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ CONFIG = "/home/model-server/config.properties"
 SAGEMAKER_MODELS = "/opt/ml/model"
 DJL_HOME = "/opt/djl"
 _PORT = "SAGEMAKER_BIND_TO_PORT"
-_SERVERS = ("djl-serving", "torchserve")
+_SERVERS = ("djl-serving", "torchserve", "trivium")
 _LISTENING = ("serve", "demo", "run")
 """Commands of `trivium` that listen, on loopback where nobody says where."""
 
@@ -32,6 +33,9 @@ class Surroundings(NamedTuple):
     has_archives: bool = False
     """Whether SageMaker's folder of models holds archives of TorchServe."""
 
+    has_repository: bool = False
+    """Whether SageMaker's folder of models is a repository of Triton's."""
+
 
 class ContainerStart(NamedTuple):
     """Holds the command to run, and the variables that it gets where nobody has set them."""
@@ -47,6 +51,8 @@ def container_start(words: Sequence[str], around: Surroundings) -> ContainerStar
         name = _server(around, rest)
         if name == "torchserve":
             rest = ("--start", "--ts-config", CONFIG, *_of_sagemaker(around), *rest)
+        if name == "trivium":
+            rest = ("serve", *(rest or (SAGEMAKER_MODELS,)), "--open", "--http-port", _port(around) or "8080")
     if name == "torchserve":
         return ContainerStart((name, *_in_foreground(rest)), _addresses(around, "TS_"))
     if name == "djl-serving":
@@ -78,7 +84,9 @@ def _server(around: Surroundings, words: Sequence[str]) -> str:
     if chosen:
         return chosen
     is_torchserve = around.has_model_store or around.has_config or around.has_archives
-    return "torchserve" if is_torchserve and not words else "djl-serving"
+    if is_torchserve and not words:
+        return "torchserve"
+    return "trivium" if around.has_repository and not words else "djl-serving"
 
 
 def _of_sagemaker(around: Surroundings) -> tuple[str, ...]:
@@ -96,9 +104,15 @@ def _in_foreground(words: tuple[str, ...]) -> tuple[str, ...]:
 
 def _addresses(around: Surroundings, prefix: str) -> Mapping[str, str]:
     """Return the variables by which a server listens where SageMaker asks, for requests and for models alike."""
-    port = around.variables.get(_PORT, "")
+    port = _port(around)
     if not port:
         return {}
-    if not (port.isascii() and port.isdigit()):
-        raise ValueError(f"{_PORT} is {port!r}; expected a port, a whole number. Leave it out for 8080.")
     return {f"{prefix}{role}_ADDRESS": f"http://0.0.0.0:{port}" for role in ("INFERENCE", "MANAGEMENT")}
+
+
+def _port(around: Surroundings) -> str:
+    """Return the port that SageMaker asks; empty where it does not say."""
+    port = around.variables.get(_PORT, "")
+    if port and not (port.isascii() and port.isdigit()):
+        raise ValueError(f"{_PORT} is {port!r}; expected a port, a whole number. Leave it out for 8080.")
+    return port

@@ -8,6 +8,7 @@ from trivium.cli.container import MARK, surroundings
 from trivium.cli.container_policy import Surroundings, container_start, health_places
 
 TORCHSERVE = ("torchserve", "--start", "--ts-config", "/home/model-server/config.properties")
+REPOSITORY = Surroundings(has_repository=True)
 STORE, ARCHIVES = Surroundings(has_model_store=True), Surroundings(has_archives=True)
 OF_SAGEMAKER = ("--model-store", "/opt/ml/model", "--models", "all", "--disable-token-auth")
 
@@ -20,9 +21,15 @@ OF_SAGEMAKER = ("--model-store", "/opt/ml/model", "--models", "all", "--disable-
         (("serve",), STORE, (*TORCHSERVE, "--foreground")),
         (("serve",), Surroundings(has_config=True), (*TORCHSERVE, "--foreground")),
         (("serve",), ARCHIVES, (*TORCHSERVE, *OF_SAGEMAKER, "--foreground")),
+        (("serve",), REPOSITORY, ("trivium", "serve", "/opt/ml/model", "--open", "--http-port", "8080")),
+        (
+            ("serve",),
+            Surroundings({"SAGEMAKER_BIND_TO_PORT": "9000"}, has_repository=True),
+            ("trivium", "serve", "/opt/ml/model", "--open", "--http-port", "9000"),
+        ),
         (("serve", "-m", "a=/b"), STORE, ("djl-serving", "-m", "a=/b")),
         (("serve",), Surroundings({"SERVE_AS": "torchserve"}), (*TORCHSERVE, "--foreground")),
-        (("serve",), STORE._replace(variables={"SERVE_AS": "djl-serving"}), ("djl-serving",)),
+        (("serve",), Surroundings({"SERVE_AS": "djl-serving"}, has_model_store=True), ("djl-serving",)),
         (("torchserve", "--start", "--ncs"), STORE, ("torchserve", "--start", "--ncs", "--foreground")),
         (("torchserve", "--foreground", "--start"), STORE, ("torchserve", "--foreground", "--start")),
         (("torchserve", "--model-store", "x"), STORE, ("torchserve", "--model-store", "x", "--foreground")),
@@ -71,7 +78,7 @@ def test_variables_that_it_gets(words, given, variables) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"SERVE_AS": "triton"}, "SERVE_AS is 'triton'; expected one of djl-serving, torchserve"),
+        ({"SERVE_AS": "triton"}, "SERVE_AS is 'triton'; expected one of djl-serving, torchserve, trivium"),
         ({"SAGEMAKER_BIND_TO_PORT": "http"}, "SAGEMAKER_BIND_TO_PORT is 'http'; expected a port"),
     ],
 )
@@ -83,13 +90,14 @@ def test_variables_that_cannot_be(given, words) -> None:
 @pytest.mark.parametrize(
     ("files", "variables", "seen"),
     [
-        ([], {}, (False, False, False)),
-        (["home/model-server/model-store/a.mar"], {}, (True, False, False)),
-        (["home/model-server/model-store/.keep"], {}, (False, False, False)),
-        (["opt/ml/model/a.mar"], {}, (False, False, True)),
-        (["opt/ml/model/serving.properties"], {}, (False, False, False)),
-        (["home/model-server/config.properties"], {}, (False, True, False)),
-        ([], {"TS_CONFIG_FILE": "/x"}, (False, True, False)),
+        ([], {}, (False, False, False, False)),
+        (["home/model-server/model-store/a.mar"], {}, (True, False, False, False)),
+        (["home/model-server/model-store/.keep"], {}, (False, False, False, False)),
+        (["opt/ml/model/a.mar"], {}, (False, False, True, False)),
+        (["opt/ml/model/serving.properties"], {}, (False, False, False, False)),
+        (["opt/ml/model/x/config.pbtxt"], {}, (False, False, False, True)),
+        (["home/model-server/config.properties"], {}, (False, True, False, False)),
+        ([], {"TS_CONFIG_FILE": "/x"}, (False, True, False, False)),
     ],
 )
 def test_what_is_seen_of_folders(tmp_path: Path, files, variables, seen) -> None:
