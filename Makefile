@@ -28,7 +28,7 @@ test: .venv-test/.made  ## Unit and contract tests.
 	.venv-test/bin/python -m pytest -m "not slow" -n auto --maxprocesses 8 tests/unit
 	.venv-test/bin/python -m pytest -m "not slow and not soak" -n 2 --dist loadfile tests/contract
 
-e2e: .venv-test/.made .venv-tritonserver/.made .venv-newer/.made .venv-kserve/.made .venv-tokenizers/.made .venv-test/.chromium  ## The real server as a child process, real clients, long properties, fuzzing.
+e2e: .venv-test/.made .venv-tritonserver/.made .venv-newer/.made .venv-kserve/.made .venv-tokenizers/.made .venv-test/.chromium .venv-test/.promtool  ## The real server as a child process, real clients, long properties, fuzzing.
 	.venv-test/bin/python -m pytest -m "not alone and not soak" -n 2 --dist loadfile tests/e2e
 	PYTHONPATH=.venv-newer .venv-test/bin/python -m pytest -m "not soak" -n 2 --dist loadfile tests/e2e/test_tritonclient*.py
 	.venv-test/bin/python -m pytest -m "alone and not soak" tests/e2e
@@ -122,7 +122,7 @@ original: .venv-test/.made .venv-original/.made  ## Ask the real TorchServe all 
 	touch $@
 
 vllm: .venv-vllm/.made  ## The real vLLM on this processor: its signatures beside the stand-in's, its tokens beside ours.
-	.venv-vllm/bin/python -m pytest tests/e2e/test_vllm.py
+	.venv-vllm/bin/python -m pytest -W "ignore:Unclosed context:ResourceWarning" tests/e2e/test_vllm.py
 
 soak: .venv-test/.made .venv-tokenizers/npm/.made  ## The whole of what the end-to-end tests sample; takes hours.
 	.venv-test/bin/python -m pytest -m soak tests/contract tests/e2e
@@ -167,6 +167,11 @@ audit: .venv-test/.made .venv-audit/.made  ## Look for known weaknesses of the p
 .venv-tritonserver/.made: Makefile
 	$(PYTHON) -m venv .venv-tritonserver
 	.venv-tritonserver/bin/pip install --quiet --disable-pip-version-check nvidia-pytriton==0.7.0
+	touch $@
+
+# Who may not install it skips the tests of the alert rules.
+.venv-test/.promtool: | .venv-test/.made
+	command -v promtool >/dev/null || [ $$(id -u) != 0 ] || (apt-get update -q && apt-get install -y -q --no-install-recommends prometheus)
 	touch $@
 
 # Who may not install it skips the tests of the page in a browser.

@@ -26,6 +26,7 @@ from trivium.exporters.trace_files import TraceText
 from trivium.fetchers.gate import gate
 from trivium.frontends.access_log import AnswerLog
 from trivium.frontends.answer_counts import CountedProtocol
+from trivium.frontends.asgi.frontend import AsgiFrontend
 from trivium.frontends.entrance import Entrance
 from trivium.frontends.h2.frontend import H2Frontend
 from trivium.frontends.h2.state import grpc_limits
@@ -44,7 +45,7 @@ from trivium.types.interfaces import (
     RunObserver,
     WireProtocol,
 )
-from trivium.types.listeners import Listener, Transport
+from trivium.types.listeners import BindAddress, Listener, Role, Transport
 from trivium.types.protocol_context import (
     AnswerCounts,
     FindMetric,
@@ -56,7 +57,7 @@ from trivium.types.protocol_context import (
 from trivium.types.recording import ServingRecorder
 from trivium.types.sources import Place
 
-FrontEnd = HttpFrontend | H2Frontend
+FrontEnd = HttpFrontend | H2Frontend | AsgiFrontend
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,6 +149,13 @@ def listeners(catalogue: Catalogue, config: ServerConfig) -> list[Listener]:
     return profiles.listeners(catalogue.profiles[config.server.profile], config)
 
 
+def called_listener(catalogue: Catalogue, config: ServerConfig) -> Listener:
+    """Return what is served where another program's server calls this one: all that would be served over HTTP."""
+    found = listeners(catalogue, config)
+    served = next(each for each in found if each.transport is Transport.HTTP and each.role is Role.INFERENCE)
+    return replace(served, bind=BindAddress(), is_called=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Site:
     """Holds what the listeners of one server are made of: the server, its configuration, and what they share."""
@@ -221,6 +229,11 @@ def _over_http(
     limits = replace(http_limits(site.config), says_keep_alive=listener.says_keep_alive)
     if not listener.is_logged:
         limits = replace(limits, access_log=None)
+    if listener.is_called:
+        security = site.config.security
+        is_guarded = not (security.keys or security.open)
+        routes = http_routes(site, listener)
+        return AsgiFrontend(server, routes, limits, entrance, log, is_guarded=is_guarded)
     return HttpFrontend(server, *http_routes(site, listener), limits, entrance, log)
 
 
@@ -251,8 +264,9 @@ def _over_grpc(
         name: site.catalogue.rpc[name].make(_for(context, name, record, SCRAPED))
         for name in listener.protocols
     }
-    if site.config.tracing.has_place or server.is_recorded:
-        made = {name: TimestampedRpcs(protocol) for name, protocol in made.items()}
+    takes_facts = log is None and bool(site.config.server.access_log)
+    if site.config.tracing.has_place or server.is_recorded or takes_facts:
+        made = {name: TimestampedRpcs(protocol, takes_facts) for name, protocol in made.items()}
     services = {route.prefix: made[route.protocol] for route in listener.routes}
     return H2Frontend(
         server, services, grpc_limits(site.config, listener.role), made[listener.fallback], entrance, log

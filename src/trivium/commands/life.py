@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Generic, NoReturn, TypeVar
+from typing import Generic, NoReturn, Protocol, TypeVar
 
 from trivium import app
 from trivium.app import Catalogue, Site
@@ -59,6 +59,19 @@ class FatalFailure(Enum):
     NONE = "it goes on without them"
     ANY = "one is enough"
     ALL = "only if nothing else serves"
+
+
+class Stop(Protocol):
+    """Says when a server is asked to stop, and how long that may take."""
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left of the time of grace: all of it before it is asked, never less than none."""
+        ...
+
+    async def wait(self) -> None:
+        """Return once it is asked to stop."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +331,7 @@ def _within_group(parts: ServerParts) -> ServerParts:
     return replace(parts, config=within_memory(parts.config, allowed.memory))
 
 
-async def live_with(life: Life[Line], server: Server, listeners: Listeners, stop: StopSignals) -> int:
+async def live_with(life: Life[Line], server: Server, listeners: Listeners, stop: Stop) -> int:
     """Live with a server that is built; returns the exit status."""
     course = _Course(life, server, listeners, stop)
     try:
@@ -334,7 +347,7 @@ async def live_with(life: Life[Line], server: Server, listeners: Listeners, stop
 class _Course(Generic[Line]):
     """The one course of a life through its steps."""
 
-    def __init__(self, life: Life[Line], server: Server, listeners: Listeners, stop: StopSignals) -> None:
+    def __init__(self, life: Life[Line], server: Server, listeners: Listeners, stop: Stop) -> None:
         self._life = life
         self._words = life.words
         self._server = server

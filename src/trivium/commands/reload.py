@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trivium.core.server import Server
+from trivium.types.sources import Place
 
 if TYPE_CHECKING:
     from watchfiles import Change
@@ -26,6 +27,15 @@ QUIET = 100
 
 LONGEST = 1000
 """Milliseconds for which changes that do not end are gathered at most."""
+
+
+def files_of(places: Iterable[Place]) -> list[Path]:
+    """Return what is followed of places: each path, or the file before the class of a handler."""
+    paths = [place for place in places if isinstance(place, Path)]
+    files = [
+        path if path.exists() else path.with_name(path.name.rpartition(":")[0] or path.name) for path in paths
+    ]
+    return [file for file in files if file.exists()]
 
 
 class FileFollower:

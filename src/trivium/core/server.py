@@ -20,7 +20,7 @@ import msgspec
 from trivium.core.buffer_pool import BufferPool
 from trivium.core.clock import LoopClock, LoopWatch
 from trivium.core.instances.mailbox import Mailbox
-from trivium.core.models.collect import MetricsCollector
+from trivium.core.models.collect import MetricsCollector, OtherCounts
 from trivium.core.models.control import Change, LazyModels, ModelControl
 from trivium.core.models.lifecycle import Lifecycle, LoadServices, Progress
 from trivium.core.models.readiness import ReadyAnswers
@@ -157,9 +157,8 @@ class Server:
         self._lazy = LazyModels(self._registry, self._control, self.submit, clock.now)
         self._room = WaitingRoom(self._registry, clock, self.submit, config.is_patient)
         self._readiness = ReadyAnswers(self._registry, clock, lambda: self._state, config.is_lenient)
-        self._collector = MetricsCollector(
-            self._registry, self.metrics, config.measures, self._lifecycle.cache, self._watch
-        )
+        others = OtherCounts(self._watch, self._workers.deaths, self._tracing.exemplars)
+        self._collector = MetricsCollector(registry, self.metrics, config.measures, lifecycle.cache, others)
         self.view = ServerView(registry, self._readiness, clock, self._workers)
         self.buffers = BufferPool(config.kept_buffer_bytes)
         self._deferred = DeferredAnswers(config.deferred, clock.now, _make_token, self.submit, self._offload)

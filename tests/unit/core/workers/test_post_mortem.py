@@ -4,8 +4,8 @@ import signal
 
 import pytest
 
-from trivium.core.workers.child_process import describe
-from trivium.types.observing import last_words
+from trivium.core.workers.child_process import cause_of_death, describe
+from trivium.types.observing import DeathCause, last_words
 from trivium.types.running import Dead
 
 UNKNOWN = (None, None)
@@ -53,3 +53,20 @@ def test_sentences(name):
     status, why, memory, last, text = CASES[name]
     fate = Dead(describe("m_0", 77, status, why, memory), last_lines=tuple(last))
     assert fate.post_mortem == f"Worker m_0 (process 77) {text}"
+
+
+@pytest.mark.parametrize(
+    ("status", "memory", "cause"),
+    [
+        (3, UNKNOWN, DeathCause.EXIT),
+        (0, (2, 3), DeathCause.EXIT),
+        (-signal.SIGSEGV, (2, 3), DeathCause.SIGNAL),
+        (-signal.SIGKILL, UNKNOWN, DeathCause.SIGNAL),
+        (-signal.SIGKILL, (2, 2), DeathCause.SIGNAL),
+        (-signal.SIGKILL, (2, 3), DeathCause.OUT_OF_MEMORY),
+        (None, UNKNOWN, DeathCause.CONNECTION),
+        (70, UNKNOWN, DeathCause.CONNECTION),
+    ],
+)
+def test_causes_that_deaths_are_counted_by(status, memory, cause):
+    assert cause_of_death(status, memory) is cause
