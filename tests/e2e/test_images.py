@@ -145,12 +145,12 @@ def asked(url: str, body: object = None) -> tuple[int, bytes]:
         return 0, b""
 
 
-def until_up(url: str, serving: LoggedProcess) -> None:
-    """Wait for a server that answers there."""
+def until_up(url: str, serving: LoggedProcess, body: object = None) -> None:
+    """Wait for a server that answers there; TorchServe answers for itself before it knows its models."""
 
     def is_up() -> bool:
         assert not serving.has_ended(), serving.said()
-        return asked(url)[0] == 200
+        return asked(url, body)[0] == 200
 
     until(is_up, serving.said)
 
@@ -202,7 +202,7 @@ def test_sagemaker_with_archives_of_torchserve(empty: Image, tmp_path: Path) -> 
     }
     with started(empty, tmp_path / "log", ["serve"], variables) as serving:
         until_up(f"http://127.0.0.1:{port}/ping", serving)
-        assert asked(f"http://127.0.0.1:{port}/invocations", b"x")[0] == 200
+        until_up(f"http://127.0.0.1:{port}/invocations", serving, b"x")
 
 
 def test_the_command_of_tritonserver(empty: Image, tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_the_command_of_torchserve(empty: Image, tmp_path: Path) -> None:
     words += ["--ts-config", "/home/model-server/config.properties", "--disable-token-auth"]
     with started(empty, tmp_path / "log", words, variables) as serving:
         until_up(f"http://127.0.0.1:{ports[0]}/ping", serving)
-        assert asked(f"http://127.0.0.1:{ports[0]}/predictions/told", b"x")[0] == 200
+        until_up(f"http://127.0.0.1:{ports[0]}/predictions/told", serving, b"x")
 
 
 def test_the_keys_of_torchserve_have_no_place_on_a_read_only_root(empty: Image, tmp_path: Path) -> None:
