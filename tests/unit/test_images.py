@@ -76,7 +76,7 @@ def test_compose_names_files_that_are_there() -> None:
         assert service["read_only"] is True
         for volume in service.get("volumes", ()):
             source = volume.split(":")[0]
-            if source.startswith("./"):
+            if source.startswith("."):
                 assert (DOCKER / source).exists(), source
 
 
