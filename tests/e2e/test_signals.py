@@ -7,7 +7,9 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +66,20 @@ class TritonPythonModel:
 """
 
 
+BATCHED = CONFIG.replace("8", "3") + (
+    "dynamic_batching { preferred_batch_size: [ 3 ] max_queue_delay_microseconds: 60000000 }"
+)
+BATCH_HANDLER = """
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    def execute(self, requests):
+        print("batch of", len(requests))
+        xs = [pb_utils.get_input_tensor_by_name(request, "x").as_numpy() for request in requests]
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("y", x)]) for x in xs]
+"""
+
+
 class Logging:
     """A server that logs as JSON, both streams into one file, as a container's are."""
 
@@ -87,14 +103,14 @@ class Logging:
             if re.search(pattern, line["message"]) and facts.items() <= line.items()
         ]
 
-    def ask(self, name: str, value: float, fields: bytes = b"") -> Answer:
+    def ask(self, name: str, value: float, fields: bytes = b"", model: str = "m") -> Answer:
         x = {"name": "x", "datatype": "FP32", "shape": [1, 1], "data": [value]}
         body = json.dumps({"id": name, "inputs": [x]}).encode()
-        return ask(self.port, post("/v2/models/m/infer", body, fields))
+        return ask(self.port, post(f"/v2/models/{model}/infer", body, fields))
 
     def is_ready(self) -> bool:
-        """Do all models serve?"""
-        return ask(self.port, get("/v2/models/m/ready")).status == 200
+        """Do the two handlers serve?"""
+        return all(ask(self.port, get(f"/v2/models/{name}/ready")).status == 200 for name in "mb")
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +120,9 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Logging, s
     (root / "m" / "1").mkdir(parents=True)
     (root / "m" / "1" / "model.py").write_text(HANDLER)
     (root / "m" / "config.pbtxt").write_text(CONFIG)
+    (root / "b" / "1").mkdir(parents=True)
+    (root / "b" / "1" / "model.py").write_text(BATCH_HANDLER)
+    (root / "b" / "config.pbtxt").write_text(BATCHED)
     models.identity(root, "echo", rows=16)
     (root / "broken" / "1").mkdir(parents=True)
     (root / "broken" / "config.pbtxt").write_text(CONFIG)
@@ -121,6 +140,9 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Logging, s
         for name, value in (("exits", 3.0), ("crashes", 11.0)):
             assert server.ask(name, value).status == 500
             until(server.is_ready, said)
+        with ThreadPoolExecutor(3) as pool:
+            answers = list(pool.map(lambda name: server.ask(name, 1.0, model="b"), ("b1", "b2", "b3")))
+        assert [answer.status for answer in answers] == [200] * 3
         grpc_port = re.findall(r":(\d+)", server.saying("^gRPC on ")[0]["message"])[0]
         with grpcclient.InferenceServerClient(f"127.0.0.1:{grpc_port}") as client:
             x = grpcclient.InferInput("x", [1, 1], "FP32")
@@ -179,6 +201,15 @@ def test_the_lines_of_a_request_are_found_by_its_id(
         assert access["requests_together"] == 1
         assert 0 <= access["compute_seconds"] <= access["seconds"]
         assert 0 <= access["queue_seconds"] <= access["seconds"]
+
+
+def test_a_line_of_a_batch_names_all_its_requests(mixed: tuple[Logging, str]):
+    server, _ = mixed
+    (line,) = server.saying("^batch of 3$", model="b")
+    assert sorted(line["request_ids"]) == ["b1", "b2", "b3"]
+    access = [line for line in server.lines() if line.get("model") == "b" and "method" in line]
+    assert sorted(line["request_id"] for line in access) == ["b1", "b2", "b3"]
+    assert [line["requests_together"] for line in access] == [3, 3, 3]
 
 
 def test_a_traceback_is_one_object_also_with_its_cause(mixed: tuple[Logging, str]):
@@ -347,3 +378,35 @@ def test_a_model_that_nobody_asks_does_not_hide_the_queue_of_another(promtool: s
     file = {"rule_files": ["rules.yml"], "evaluation_interval": "15s", "tests": [scene]}
     (tmp_path / "test.yml").write_text(json.dumps(file))
     asked(promtool, "test", "rules", "test.yml", folder=tmp_path)
+
+
+SPEAKS = """
+import os, sys, threading, warnings
+from trivium.commands.process import log_to_stderr
+log_to_stderr("info", "json")
+print("printed")
+os.write(2, b"native\\n")
+os.write(1, b"no end")
+os.write(1, b"\\n")
+warnings.warn("warned")
+thread = threading.Thread(target=lambda: 1 / 0)
+thread.start()
+thread.join()
+print("last", end="", flush=True)
+raise ValueError("nobody caught this")
+"""
+
+
+def test_whatever_a_process_says_by_itself_is_an_object(tmp_path: Path):
+    done = subprocess.run([sys.executable, "-c", SPEAKS], capture_output=True, text=True, check=False)
+    assert done.stdout == ""
+    found = [json.loads(line) for line in done.stderr.splitlines()]
+    said = {(line["logger"], line["message"]) for line in found}
+    assert said >= {("stdout", "printed"), ("stderr", "native"), ("stdout", "no end"), ("stdout", "last")}
+    (warned,) = [line for line in found if line["logger"] == "py.warnings"]
+    assert "UserWarning: warned" in warned["message"]
+    caught = [line["exception"] for line in found if line["level"] == "critical"]
+    assert [text.splitlines()[-1] for text in caught] == [
+        "ZeroDivisionError: division by zero",
+        "ValueError: nobody caught this",
+    ]

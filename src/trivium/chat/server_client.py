@@ -21,7 +21,7 @@ class ServerClient:
         self._url = urlsplit(url if "://" in url else f"http://{url}")
         self._key = key
         self._seconds = seconds
-        is_address = self._url.scheme in ("http", "https") and self._url.hostname
+        is_address = self._url.scheme in ("http", "https") and bool(self._url.hostname)
         try:
             is_address = is_address and self._url.port != 0
         except ValueError:  # a port that is none

@@ -1,6 +1,6 @@
 """Times as RFC 3339 writes them: in UTC, to the millisecond."""
 
-import time
+from datetime import UTC, datetime
 from functools import lru_cache
 
 
@@ -12,4 +12,4 @@ def rfc3339(seconds: float) -> str:
 
 @lru_cache(maxsize=4)  # many lines have the same second
 def _second(seconds: int) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")

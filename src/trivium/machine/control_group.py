@@ -19,6 +19,9 @@ _UNBOUNDED = 2**62
 _UNIFIED, _CPU_1, _MEMORY_1 = "", "cpu", "memory"
 """Controllers whose files lie in folders of their own in version 1; in version 2 they share one."""
 
+_FOLDERS = {_CPU_1: ("cpu", "cpu,cpuacct")}
+"""Folders of a controller that is mounted with another one, perhaps without a link of its own name."""
+
 
 class ControlGroups:
     """Reads the groups that a process is in, and those around them, which bound it as well. `proc` is where the system
@@ -80,12 +83,12 @@ class ControlGroups:
         for line in _text(self._proc / "self/cgroup").splitlines():
             _, controllers, rest = (*line.split(":", 2), "", "")[:3]
             path = rest if controller in controllers.split(",") else path
-        top = self._root / controller
-        folder = top / path.strip("/")
-        while folder != top and top in folder.parents:
-            yield folder
-            folder = folder.parent
-        yield top
+        for top in map(self._root.joinpath, _FOLDERS.get(controller, (controller,))):
+            folder = top / path.strip("/")
+            while folder != top and top in folder.parents:
+                yield folder
+                folder = folder.parent
+            yield top
 
 
 def allowance() -> GroupAllowance:
