@@ -3,7 +3,7 @@ PYTHON ?= python3
 # Every server that a test starts would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: schemathesis demo demo-words test check console-check console-build console-pictures e2e original soak soak-hour audit bench bench-djl bench-llm bench-torchserve gpu path lines overload food11 genai tokenizers mlflow clients vllm docs site clean
+.PHONY: schemathesis demo demo-words test check console-check console-build console-pictures e2e original soak soak-hour audit bench bench-djl bench-llm bench-torchserve gpu path lines overload food11 genai tokenizers mlflow clients vllm docs site dist images clean
 
 # $(call venv,NAME,EXTRA): .venv-NAME with the package and one extra, or none, made anew when pyproject.toml changes.
 define venv
@@ -144,6 +144,7 @@ check: .venv-check/.made console-check  ## Format, lint, types, import contracts
 	.venv-check/bin/ruff check .
 	.venv-check/bin/mypy
 	.venv-check/bin/lint-imports
+	.venv-check/bin/hadolint docker/cpu/Dockerfile docker/cuda/Dockerfile
 	.venv-check/bin/python -m tests.gates
 	.venv-check/bin/python -m tests.gates.handler_types
 
@@ -235,6 +236,20 @@ site: .venv-site/.made  ## The documentation as a site, in site/html; fails for 
 	$(PYTHON) -m venv .venv-site
 	.venv-site/bin/pip install --quiet --disable-pip-version-check zensical==0.0.70
 	touch $@
+
+dist: .venv-dist/.made  ## The wheel and the source archive, in dist: equal to the byte for one commit, wherever they are built.
+	rm -rf dist
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) .venv-dist/bin/python -m build --no-isolation --outdir dist .
+
+.venv-dist/.made: Makefile
+	$(PYTHON) -m venv .venv-dist
+	.venv-dist/bin/pip install --quiet --disable-pip-version-check build==1.6.1 hatchling==1.33.0
+	touch $@
+
+images:  ## The images for processors and for GPUs; needs a Docker daemon and the network.
+	$(PYTHON) docker/images.py
+	docker build -f docker/cpu/Dockerfile -t trivium:0.1-cpu .
+	docker build -f docker/cuda/Dockerfile -t trivium:0.1-cuda .
 
 docs: .venv-test/.made  ## Write the pages that are made from code; fails if one was out of date.
 	.venv-test/bin/python docs/make.py

@@ -19,7 +19,8 @@ import trivium
 from trivium.cli.layout import labelled
 from trivium.codecs.visible_text import visible
 from trivium.devices import count_gpus
-from trivium.machine import control_groups, doctor_policy, limits
+from trivium.machine import doctor_policy, limits
+from trivium.machine.control_group import allowance
 from trivium.machine.doctor_policy import Diagnosis, Imported, Library, MachineVerdict
 from trivium.machine.extras import install_command
 from trivium.machine.gpus import Gpus
@@ -118,7 +119,7 @@ def diagnoses(ports: dict[str, int], seconds: float) -> Iterator[Diagnosis]:
     """Yield what is found, each as soon as it is known, in one order."""
     yield doctor_policy.judge_python(tuple(sys.version_info[:3]), sys.maxsize > 2**32)
     yield doctor_policy.judge_clock(time.time(), Path(str(trivium.__file__)).stat().st_mtime)
-    yield doctor_policy.judge_processors(limits.processors(), control_groups.processor_quota(), os.environ)
+    yield doctor_policy.judge_processors(limits.processors(), allowance(), os.environ)
     yield doctor_policy.judge_memory(FreeMemory().read(with_gpus=False).get((Device.CPU, 0)))
     yield doctor_policy.judge_descriptors(*limits.descriptors())
     shared = limits.space(limits.SHARED_MEMORY)

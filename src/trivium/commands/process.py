@@ -28,6 +28,8 @@ from trivium.types.interfaces import NO_OBSERVER, RunObserver
 from trivium_worker.wire import system
 
 SWITCH_SECONDS = 0.0005
+START = "trivium.start"
+"""The log of what whoever starts a server should know of where it runs."""
 _WORKERS = "trivium.worker"
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 """Parameters of glibc's mallopt(3)."""
@@ -150,10 +152,11 @@ def log_to_stderr(log_level: str, log_format: str = "text") -> None:
     log_through(
         JsonFormatter() if is_json else VisibleFormatter("%(levelname)s %(name)s: %(message)s"),
         log_level.upper(),
-        lambda record: record.name.startswith(_WORKERS) or LOG.passes(record),
+        lambda record: record.name.startswith((_WORKERS, START)) or LOG.passes(record),
     )
     if log_level == "warning":  # the default: what handlers print is for their owner, as with the originals
         logging.getLogger(_WORKERS).setLevel(logging.INFO)
+        logging.getLogger(START).setLevel(logging.INFO)
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ from trivium.config.engine_parameters import parse_engine_parameters
 from trivium.config.options import ServerConfig
 from trivium.core.instances.rate_policy import parse_limits
 from trivium.core.observability.quantiles import parse_quantiles
+from trivium.machine.control_group import usable_processors
 from trivium.types.core_config import (
     CoreConfig,
     DeferredLimits,
@@ -22,7 +23,6 @@ from trivium.types.spec import Defaults
 from trivium.types.spoken import spoken
 from trivium.types.text_engines import WORDS as TEXT_ENGINES
 from trivium.types.tracing import TraceSettings
-from trivium_worker.wire import system
 
 _MOST_KEPT = 2**28
 
@@ -42,7 +42,7 @@ def core_config(
             run_deadline=workers.run_timeout or None,
             startup_deadline=workers.startup_timeout,
             gpus=gpus,
-            cpus=len(system.processors()),
+            cpus=usable_processors(),
             max_rows=models.default_rows,
             completes=not models.no_completion,
             installs=models.install_packages != "none",

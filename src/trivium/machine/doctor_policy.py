@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from trivium.machine.allowance_policy import GroupAllowance, whole_processors
+
 
 class MachineVerdict(Enum):
     """Says how something is."""
@@ -163,25 +165,28 @@ def judge_memory(free: int | None) -> Diagnosis:
     return Diagnosis("memory", MachineVerdict.GOOD, f"{size(free)} free")
 
 
-def judge_processors(count: int, quota: float | None, threads: Mapping[str, str]) -> Diagnosis:
+def judge_processors(count: int, allowed: GroupAllowance, threads: Mapping[str, str]) -> Diagnosis:
     """Judge processors against the time that a container gives them; `threads` are variables by which libraries choose
     how many threads they have.
     """
-    what = "processors"
+    what, quota = "processors", allowed.processors
     if quota is None or quota >= count:
         return Diagnosis(what, MachineVerdict.GOOD, f"{count}, all of their time")
     found = f"{count}, and the time of {quota:.3g} (the container's quota)"
-    wanted = max(int(quota), 1)
+    wanted = whole_processors(count, allowed)
     said = threads.get("OMP_NUM_THREADS", "")
-    if said.isdigit() and int(said) <= wanted:
+    if not said.isdigit():
+        return Diagnosis(
+            what, MachineVerdict.GOOD, f"{found}; a server counts threads and workers for {wanted}"
+        )
+    if int(said) <= wanted:
         return Diagnosis(what, MachineVerdict.GOOD, f"{found}; OMP_NUM_THREADS={said}")
     return Diagnosis(
         what,
         MachineVerdict.NOTE,
-        found,
-        f"Libraries start a thread for each of the {count} processors, and the quota then halts all of them at once. "
-        f"Set OMP_NUM_THREADS={wanted}, and intra_op_thread_count of ONNX models likewise, or give the container whole "
-        "processors (--cpuset-cpus).",
+        f"{found}; OMP_NUM_THREADS={said}",
+        f"Each handler starts {said} threads, and the quota then halts all of them at once. Leave OMP_NUM_THREADS "
+        f"out, or set it to {wanted}.",
     )
 
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from trivium.machine.control_groups import own_groups, processor_quota
+from trivium.machine.allowance_policy import GroupAllowance
+from trivium.machine.control_group import ControlGroups
 from trivium.machine.doctor_policy import (
     Diagnosis,
     Imported,
@@ -49,11 +50,15 @@ CASES: dict[str, tuple[Diagnosis, MachineVerdict, str]] = {
     "memory": (judge_memory(2 * GIB), GOOD, "2.0 GiB"),
     "little memory": (judge_memory(500 * MIB), NOTE, "500 MiB"),
     "unknown memory": (judge_memory(None), GOOD, "not known"),
-    "processors": (judge_processors(8, None, {}), GOOD, "8"),
-    "quota": (judge_processors(64, 2.5, {}), NOTE, "OMP_NUM_THREADS=2"),
-    "quota of half a one": (judge_processors(2, 0.5, {}), NOTE, "OMP_NUM_THREADS=1"),
-    "quota that is heeded": (judge_processors(64, 2.5, {"OMP_NUM_THREADS": "2"}), GOOD, "OMP_NUM_THREADS=2"),
-    "quota that is not": (judge_processors(64, 2.5, {"OMP_NUM_THREADS": "8"}), NOTE, "halts"),
+    "processors": (judge_processors(8, GroupAllowance(), {}), GOOD, "8"),
+    "quota": (judge_processors(64, GroupAllowance(2.5), {}), GOOD, "for 3"),
+    "quota of half a one": (judge_processors(2, GroupAllowance(0.5), {}), GOOD, "for 1"),
+    "quota that is heeded": (
+        judge_processors(64, GroupAllowance(2.5), {"OMP_NUM_THREADS": "2"}),
+        GOOD,
+        "OMP_NUM_THREADS=2",
+    ),
+    "quota that is not": (judge_processors(64, GroupAllowance(2.5), {"OMP_NUM_THREADS": "8"}), NOTE, "halts"),
     "clock": (judge_clock(1e9, 1e9 + 3600), GOOD, ""),
     "clock of 1970": (judge_clock(1000, 1e9), BROKEN, "timedatectl"),
     "port": (judge_port("HTTP", 8080, ""), GOOD, "free"),
@@ -116,9 +121,4 @@ def write(root: Path, files: dict[str, str]) -> tuple[Path, Path]:
     ],
 )
 def test_quotas(files: dict[str, str], wanted: float | None, tmp_path: Path) -> None:
-    assert processor_quota(*write(tmp_path, files)) == wanted
-
-
-def test_groups_are_those_around_it_too(tmp_path: Path) -> None:
-    proc, groups = write(tmp_path, {"proc/self/cgroup": "0::/a/b\n"})
-    assert list(own_groups(proc, groups)) == [groups / "a/b", groups / "a", groups]
+    assert ControlGroups(*write(tmp_path, files)).allowance().processors == wanted

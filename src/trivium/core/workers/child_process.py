@@ -18,9 +18,9 @@ import subprocess
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from trivium.codecs.traceback_lines import TracebackLines
+from trivium.machine.control_group import ControlGroups, within_group
 from trivium.types.errors import Code, ServeError, said_by
 from trivium.types.interfaces import NO_GUARD, ProcessGuard
 from trivium.types.observing import DeathCause, last_words
@@ -78,7 +78,7 @@ def spawn(program: WorkerCommand, arena: int, guard: ProcessGuard = NO_GUARD) ->
     """
     with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
         try:
-            environment = guard.marked(program.environment)
+            environment = guard.marked(within_group(program.environment))
             process, wire, page, outputs = _start(program, environment, arena, ours, theirs)
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             words = said_by(error)
@@ -301,7 +301,6 @@ def _last_state(line: bytes) -> bytes:
     return last if _PROGRESS.search(last) else whole
 
 
-EVENTS = Path("/sys/fs/cgroup/memory.events")
 STATUSES = {
     70: "ended: its connection to the server had failed, perhaps because user code had closed it",
     72: "ended: it could not write to the server any more, perhaps because user code had closed its connection",
@@ -309,18 +308,6 @@ STATUSES = {
 """Exit statuses that `trivium_worker` gives itself."""
 
 _NAMES = {number.value: number.name for number in signal.Signals}
-
-
-def oom_kills(events: Path = EVENTS) -> int | None:
-    """Count the processes of this control group that the kernel has killed for want of memory; None where unknown."""
-    try:
-        for line in events.read_text().splitlines():
-            key, _, count = line.partition(" ")
-            if key == "oom_kill":
-                return int(count)
-    except (OSError, ValueError):
-        pass
-    return None
 
 
 def describe(
@@ -331,7 +318,7 @@ def describe(
     memory: tuple[int | None, int | None],
 ) -> str:
     """Say how a worker has ended. `status` as of `Popen.returncode` (None: it still ran); `why` it was killed by us, if
-    it was; `memory` the counts of `oom_kills` when it started and now.
+    it was; `memory` the counts of `out_of_memory_kills` when it started and now.
     """
     text = f"Worker {name} (process {pid}) {_how(status, why)}."
     before, now = memory
@@ -395,7 +382,7 @@ class ChildProcess:
         self._spawned = spawned
         self._ended = ended
         self._why = ""
-        self._oom_kills = oom_kills()
+        self._oom_kills = ControlGroups().out_of_memory_kills()
         self._outputs = [
             Output(descriptor, f"{name} {stream}", level, log, hears, voice)
             for descriptor, stream, level in zip(
@@ -482,13 +469,13 @@ class ChildProcess:
         self._spawned.close_marks()
         for output in self._outputs:
             output.close()
-        memory = self._oom_kills, oom_kills()
+        memory = self._oom_kills, ControlGroups().out_of_memory_kills()
         cause = describe(self._name, self.pid, status, self._why, memory)
         return status, cause, tuple(self._outputs[1].last)
 
     def cause_of_death(self, status: int | None) -> DeathCause:
         """Return by what it was lost, if it was not killed here; `status` is its exit status."""
-        return cause_of_death(status, (self._oom_kills, oom_kills()))
+        return cause_of_death(status, (self._oom_kills, ControlGroups().out_of_memory_kills()))
 
     def _process_ended(self) -> None:
         self._forget_pidfd()

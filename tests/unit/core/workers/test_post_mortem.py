@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from trivium.core.workers.child_process import cause_of_death, describe, oom_kills
+from trivium.core.workers.child_process import cause_of_death, describe
 from trivium.types.observing import DeathCause, last_words
 from trivium.types.running import Dead
 
@@ -53,26 +53,6 @@ def test_sentences(name):
     status, why, memory, last, text = CASES[name]
     fate = Dead(describe("m_0", 77, status, why, memory), last_lines=tuple(last))
     assert fate.post_mortem == f"Worker m_0 (process 77) {text}"
-
-
-@pytest.mark.parametrize(
-    ("text", "count"),
-    [
-        ("low 0\noom 4\noom_kill 3\noom_group_kill 1\n", 3),
-        ("low 0\n", None),
-        ("", None),
-        ("oom_kill many\n", None),
-        ("oom_kill\n", None),
-    ],
-)
-def test_the_kernels_count(tmp_path, text, count):
-    (tmp_path / "events").write_text(text)
-    assert oom_kills(tmp_path / "events") == count
-
-
-def test_where_the_kernel_does_not_count(tmp_path):
-    assert oom_kills(tmp_path / "nothing") is None
-    assert oom_kills(tmp_path) is None
 
 
 @pytest.mark.parametrize(
