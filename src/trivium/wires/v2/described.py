@@ -1,6 +1,6 @@
 """Describes the routes of the Open Inference Protocol v2 to programs: what each takes and answers, for each model, too.
 
-Source: the protocol's own open_inference_rest.yaml, whose required fields are the same here. Pure.
+Pure.
 """
 
 from collections.abc import Mapping, Sequence
