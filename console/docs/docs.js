@@ -7,20 +7,22 @@ function say(text) {
   const line = document.createElement("p");
   const link = document.createElement("a");
   line.textContent = `${text} `;
-  link.href = "/console";
+  link.href = "console";
   link.textContent = "Go to the console.";
   line.append(link);
   place.replaceChildren(line);
 }
 
 async function show() {
-  const answer = await fetch("/openapi.json", { headers: MARK });
+  const answer = await fetch("openapi.json", { headers: MARK });
   if (!answer.ok) {
     const told = await answer.json().catch(() => ({}));
     return say(told.error ?? `The description cannot be read: status ${answer.status}.`);
   }
+  const root = location.pathname.replace(/\/docs$/, "");
+  const spec = await answer.json();
   SwaggerUIBundle({
-    spec: await answer.json(),
+    spec: root ? { ...spec, servers: [{ url: root }] } : spec, // below the path at which an application has mounted it
     domNode: place,
     deepLinking: true,
     docExpansion: "none",

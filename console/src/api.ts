@@ -1,5 +1,6 @@
 // What /api/v1 answers, and how it is asked. Times are Unix seconds, durations seconds, sizes bytes.
 
+import { ROOT } from "./root";
 import type { TensorSpec } from "./tensors";
 
 export interface Row {
@@ -134,7 +135,7 @@ export class Refusal extends Error {
   }
 }
 
-const BASE = "/api/v1";
+const BASE = `${ROOT}/api/v1`;
 
 export const modelPath = (name: string): string => `/models/${encodeURIComponent(name)}`;
 

@@ -2,6 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { type Death, type LogLine, type Overview, read, Refusal } from "./api";
+import { ROOT } from "./root";
 
 const MOST_MOMENTS = 300;
 const MOST_LINES = 200;
@@ -73,7 +74,7 @@ export async function listen(): Promise<void> {
     if (refusal.status !== 401) setTimeout(() => void listen(), AGAIN_MS);
     return;
   }
-  const stream = new EventSource("/api/v1/events");
+  const stream = new EventSource(`${ROOT}/api/v1/events`);
   source = stream;
   stream.addEventListener("snapshot", (event) => taken(JSON.parse(event.data) as Overview));
   stream.addEventListener("death", (event) => died(JSON.parse(event.data) as Death & { model: string; instance: string }));

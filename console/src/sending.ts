@@ -1,5 +1,6 @@
 // Sends a prepared request as any client would, and keeps what came: nothing of it is changed on the way.
 
+import { ROOT } from "./root";
 import type { Prepared } from "./snippets";
 
 export interface Answer {
@@ -18,7 +19,7 @@ export async function send(request: Prepared): Promise<Answer> {
   const began = performance.now();
   const none = { status: 0, size: 0, content_type: "", text: "", picture: null };
   try {
-    const answer = await fetch(request.path, init(request));
+    const answer = await fetch(ROOT + request.path, init(request));
     const content = await answer.arrayBuffer();
     const seconds = (performance.now() - began) / 1000;
     const type = answer.headers.get("Content-Type") ?? "";

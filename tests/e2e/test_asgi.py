@@ -22,6 +22,7 @@ from tests.e2e.asked_requests import OPTIONS, VOLATILE, recorded
 from tests.e2e.wrong_requests import ROW
 from tests.harness import server_process
 from tests.harness.asgi_program import MOUNTED
+from tests.harness.browser import chromium, page_of
 from tests.harness.keys import KEYS, key_file
 from tests.harness.raw_http import connect, post
 from tests.harness.server_process import LoggedProcess, environment, serve
@@ -114,6 +115,28 @@ def test_it_answers_as_the_front_end_does(models, tmp_path):
                 if found != wanted:
                     wrong[f"{name}, {where}"] = (found, wanted)
     assert not wrong, "\n".join(_difference(name, *pair) for name, pair in wrong.items())
+
+
+def test_the_pages_find_the_server_below_the_path_where_it_is_mounted(tmp_path):
+    with program(tmp_path / "log", {}, places.models()) as asgi, chromium() as browser:
+        url = f"http://127.0.0.1:{asgi.mounted}{_PREFIX.decode()}"
+        for path in ("/console/", "/console/index.html", "/docs/"):
+            moved = httpx.get(url + path, follow_redirects=True)
+            assert (moved.status_code, str(moved.url)) == (200, url + path.rpartition("/")[0])
+        with page_of(browser, url) as page:
+            page.evaluate("location.hash = '#/models/digits/try'")
+            page.locator(".pad canvas").click()
+            page.get_by_role("button", name="Send", exact=True).click()
+            page.get_by_text("200", exact=True).first.wait_for()
+            page.evaluate("location.hash = '#/api'")
+            page.get_by_role("link", name="All routes, to read and try").click()
+            page.locator(".opblock-tag", has_text="Open Inference Protocol").first.click()
+            live = page.locator("[data-path='/v2/health/live']")
+            live.wait_for()
+            assert page.locator(".servers option").all_inner_texts() == [_PREFIX.decode()]
+            live.click()
+            page.get_by_role("button", name="Execute", exact=True).first.click()
+            page.locator(".live-responses-table .response-col_status", has_text="200").first.wait_for()
 
 
 def _difference(name: str, found: Answered, wanted: Answered) -> str:

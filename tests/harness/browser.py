@@ -39,17 +39,18 @@ def chromium() -> Iterator[Any]:
 
 @contextlib.contextmanager
 def page_of(browser: Any, url: str, scheme: str = "light", width: int = 1280) -> Iterator[Any]:
-    """The page at an address, as somebody sees it who prefers that scheme. It must have asked no other host, and
+    """The page at an address, perhaps below a path, as somebody sees it who prefers that scheme. It must have asked no other host, and
     left no message in the browser's console.
     """
+    origin = "{0.scheme}://{0.netloc}".format(urlsplit(url))
     context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 800})
-    context.grant_permissions(["clipboard-read", "clipboard-write"], origin=url)
+    context.grant_permissions(["clipboard-read", "clipboard-write"], origin=origin)
     context.set_default_timeout(SECONDS * 1000)
     page = context.new_page()
     faults: list[str] = []
     page.on("console", lambda message: faults.append(f"console: {message.text}"))
     page.on("pageerror", lambda error: faults.append(f"error: {error}"))
-    page.on("request", lambda request: faults.extend(_strange(request.url, url)))
+    page.on("request", lambda request: faults.extend(_strange(request.url, origin)))
     page.goto(f"{url}/")
     page.get_by_text("Live", exact=True).wait_for()
     yield page
@@ -103,7 +104,7 @@ def picture(page: Any, name: str, shown_as: Mapping[str, str] | None = None) -> 
     small.save(file, optimize=True)
 
 
-def _strange(address: str, url: str) -> list[str]:
+def _strange(address: str, origin: str) -> list[str]:
     parts = urlsplit(address)
-    is_own = parts.scheme in ("blob", "data") or f"{parts.scheme}://{parts.netloc}" == url
+    is_own = parts.scheme in ("blob", "data") or f"{parts.scheme}://{parts.netloc}" == origin
     return [] if is_own else [f"asks {address}"]

@@ -1,5 +1,7 @@
 // Where programs find what this page shows, and everything else.
 
+import { ROOT } from "../root";
+
 const PAGES: [string, string, string][] = [
   ["/docs", "All routes, to read and try", "Every route and every model, with examples that work."],
   ["/openapi.json", "The same for programs", "OpenAPI 3.1: for generators of clients, and other tools."],
@@ -20,7 +22,7 @@ export function ApiPage() {
       <ul class="links">
         {PAGES.map(([address, title, text]) => (
           <li key={address}>
-            <a href={address}>{title}</a>
+            <a href={ROOT + address}>{title}</a>
             <code>{address}</code>
             <p>{text}</p>
           </li>
@@ -31,7 +33,7 @@ export function ApiPage() {
         {CLIENTS.map(([title, path, text]) => (
           <li key={title}>
             <b>{title}</b>
-            <code>{location.origin + path}</code>
+            <code>{location.origin + ROOT + path}</code>
             <p>{text}</p>
           </li>
         ))}

@@ -2,6 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { useLive } from "../live";
+import { ROOT } from "../root";
 import { type Language, type Prepared, snippet, withKey } from "../snippets";
 import { Copy } from "./parts";
 
@@ -10,7 +11,7 @@ const LANGUAGES: Language[] = ["curl", "Python", "JavaScript"];
 export function Snippets({ request }: { request: Prepared }) {
   const [language, setLanguage] = useState<Language>("curl");
   const asksForKey = useLive().isSignedIn;
-  const text = snippet(language, asksForKey ? withKey(request) : request, location.origin);
+  const text = snippet(language, asksForKey ? withKey(request) : request, location.origin + ROOT);
   return (
     <section class="snippets" aria-label="The same request to copy">
       <div class="snippets-head">

@@ -59,7 +59,7 @@ class MemoryGuard:
 def _out_of_memory(spec: ModelSpec, short: MemoryShortage) -> ServeError:
     claim = short.claim
     device, number = claim.place
-    where = "this machine has" if device is Device.CPU else f"GPU {number} has"
+    where = "there are" if device is Device.CPU else f"GPU {number} has"
     taken = (
         f", and {_megabytes(short.pending)} of them go to models that are being loaded"
         if short.pending

@@ -177,7 +177,7 @@ def test_loads_in_work_count_together_and_give_back_what_they_asked_for(tmp_path
                 async with guard.loading(model):
                     raise AssertionError("it was let in")
             assert (caught.value.code, caught.value.reason) == (Code.OUT_OF_MEMORY, reasons.NO_MEMORY)
-            assert "this machine has 700 MB free, and 300 MB of them go to models" in caught.value.message
+            assert "there are 700 MB free, and 300 MB of them go to models" in caught.value.message
             async with guard.loading(spec_of(MemoryNeed(Device.CPU, 200 * MB, 200 * MB))):
                 pass
             async with guard.loading(spec_of()):

@@ -39,6 +39,7 @@ def _shown(summary: str, document: type, *arguments: DescribedArgument) -> Descr
 _CHANGED: Answers = {"200": json_body(_STATE)}
 _VERBS: Mapping[str, DescribedVerb] = {
     _Verb.PAGE: DescribedVerb(summary="The console's page", answers=_FILE),
+    _Verb.MOVED: DescribedVerb(summary="The same page, without the slash", answers={"303": None}),
     _Verb.FILE: DescribedVerb(summary="A file of the page", answers=_FILE),
     _Verb.DOCS: DescribedVerb(summary="This description, to read and try", answers=_FILE),
     _Verb.DOCS_FILE: DescribedVerb(summary="A file of that page", answers=_FILE),

@@ -120,8 +120,10 @@ class OperateHttp:
             case OperateVerb.SIGN_OUT:
                 self._facts.sign_out(target.model)
                 return HttpAnswer(204, _cookie("", 0, head) + NOT_STORED + GUARDS, (), 0)
-            case OperateVerb.FILE:
+            case OperateVerb.FILE if target.model != INDEX:
                 return self._page.answer(head, target.model)
+            case OperateVerb.MOVED | OperateVerb.FILE:
+                return _elsewhere(b"../" + head.path.split("/")[-2].encode(), GUARDS)
             case OperateVerb.DOCS:
                 return self._page.answer(head, DOCS + INDEX)
             case OperateVerb.DOCS_FILE:
@@ -160,7 +162,7 @@ class OperateHttp:
         signed_in = self._facts.sign_in(key)
         fields = _cookie(signed_in.token, signed_in.seconds, head) + NOT_STORED + GUARDS
         if is_form:  # by a page without a script: it goes back to where it came from
-            return HttpAnswer(303, b"Location: /console\r\n" + fields, (), 0)
+            return _elsewhere(b"../../console", fields)
         return HttpAnswer(204, fields, (), 0)
 
 
@@ -172,6 +174,11 @@ def make(context: ProtocolContext) -> WireProtocol:
     writer = context.states.of(EventWriter, lambda: EventWriter(reader.overview, context.epoch))
     visitors = VisitorRule(rule_of(facts.hosts), context.may_change, facts.has_keys)
     return OperateHttp(reader, writer, visitors, facts, KeptDescription(context.describe))
+
+
+def _elsewhere(place: bytes, fields: bytes) -> HttpAnswer:
+    """Send a browser to a page, by a path from where it is: an application may have mounted all of them below one."""
+    return HttpAnswer(303, b"Location: %b\r\n" % place + fields, (), 0)
 
 
 def _change(verb: OperateVerb, model: str, body: Body) -> Operation:

@@ -15,6 +15,7 @@ class OperateVerb(StrEnum):
     """The request that a target stands for; the value is `Target.verb`."""
 
     PAGE = "page"
+    MOVED = "page by another path"
     FILE = "page file"
     DOCS = "docs"
     DOCS_FILE = "docs file"
@@ -39,7 +40,7 @@ _Verb = OperateVerb
 CHANGES = frozenset({_Verb.LOAD, _Verb.UNLOAD, _Verb.SCALE, _Verb.LOG_LEVEL})
 """Verbs that change something."""
 
-FILES = frozenset({_Verb.PAGE, _Verb.FILE, _Verb.DOCS, _Verb.DOCS_FILE})
+FILES = frozenset({_Verb.PAGE, _Verb.MOVED, _Verb.FILE, _Verb.DOCS, _Verb.DOCS_FILE})
 """Verbs that are answered by files, the same on every server."""
 
 OPEN = frozenset({*FILES, _Verb.SIGN_IN, _Verb.SIGN_OUT})
@@ -50,10 +51,10 @@ _MODEL = "/api/v1/models/{model}"
 ROWS: Sequence[HttpRoute] = (
     HttpRoute("GET", "/", _Verb.PAGE, _OPEN),
     HttpRoute("GET", "/console", _Verb.PAGE, _OPEN),
-    HttpRoute("GET", "/console/", _Verb.PAGE, _OPEN),
+    HttpRoute("GET", "/console/", _Verb.MOVED, _OPEN),
     HttpRoute("GET", "/console/{file}", _Verb.FILE, _OPEN, subject="file", is_served=False),
     HttpRoute("GET", "/docs", _Verb.DOCS, _OPEN),
-    HttpRoute("GET", "/docs/", _Verb.DOCS, _OPEN),
+    HttpRoute("GET", "/docs/", _Verb.MOVED, _OPEN),
     HttpRoute("GET", "/docs/{file}", _Verb.DOCS_FILE, _OPEN, subject="file", is_served=False),
     HttpRoute("GET", "/openapi.json", _Verb.DESCRIPTION, AccessScope.INFER),
     HttpRoute("POST", "/api/v1/session", _Verb.SIGN_IN, _OPEN, takes_body=True),
