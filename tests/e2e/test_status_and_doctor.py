@@ -1,8 +1,10 @@
 """`trivium status`, `doctor` and `completion`, as people run them: a real server, real imports, real shells."""
 
+import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -58,6 +60,43 @@ def test_a_server_with_keys_wants_one(tmp_path: Path) -> None:
         assert refused.returncode == 1
         assert "TRIVIUM_CHAT_KEY" in refused.stderr
         assert run("status", server.url, variables={"TRIVIUM_CHAT_KEY": KEYS["manage"].text}).returncode == 0
+
+
+def test_watching_goes_on_until_it_is_ended_and_survives_the_server(tmp_path: Path) -> None:
+    models.identity(tmp_path / "good", "echo", rows=16)
+    with contextlib.ExitStack() as stack:
+        with serve(tmp_path / "log", tmp_path / "good") as server:
+            command = [*COMMAND, "status", server.url, "--watch", "--json"]
+            one, other = (
+                stack.enter_context(
+                    subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment())
+                )
+                for _ in range(2)
+            )
+            for watching in (one, other):
+                stack.callback(watching.kill)
+                looks = [json.loads(next(watching.stdout or iter(()))) for _ in range(2)]
+                assert [look["models"][0]["name"] for look in looks] == ["echo", "echo"]
+            one.send_signal(signal.SIGINT)
+            assert one.wait(SECONDS) == 0
+        assert any("does not answer" in json.loads(line).get("error", "") for line in other.stdout or ())
+        other.send_signal(signal.SIGINT)
+        assert other.wait(SECONDS) == 1
+
+
+def test_watching_on_a_terminal_shows_the_table_anew(tmp_path: Path) -> None:
+    models.identity(tmp_path / "good", "echo", rows=16)
+    ours, theirs = os.openpty()
+    with serve(tmp_path / "log", tmp_path / "good") as server, open(ours, "rb", buffering=0) as terminal:
+        command = [*COMMAND, "status", server.url, "--watch"]
+        with subprocess.Popen(command, stdout=theirs, env=environment()) as watching:
+            os.close(theirs)
+            seen = b""
+            while seen.count(b"ready") < 2:
+                seen += terminal.read(4096)
+            watching.send_signal(signal.SIGINT)
+            assert watching.wait(SECONDS) == 0
+    assert b"echo" in seen
 
 
 def test_a_doctor_looks_at_this_machine() -> None:

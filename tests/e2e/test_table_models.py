@@ -113,6 +113,14 @@ def test_rows_of_another_width_are_the_client_s_fault(server: ServerProcess) -> 
     assert "64" in answer.text
 
 
+@pytest.mark.parametrize("model", BARE)
+def test_no_rows_are_the_client_s_fault(server: ServerProcess, model: str) -> None:
+    (spec,) = httpx.get(f"{server.url}/v2/models/{model}").json()["inputs"]
+    tensor = {"name": spec["name"], "datatype": spec["datatype"], "shape": [0, 64], "data": []}
+    answer = httpx.post(f"{server.url}/v2/models/{model}/infer", json={"inputs": [tensor]})
+    assert (answer.status_code, "no rows" in answer.text) == (400, True), answer.text
+
+
 def test_check_says_why_a_pickle_is_not_opened_and_the_printed_mend_serves_it(tmp_path: Path) -> None:
     path = write(tmp_path / "m.joblib", "sklearn", 2)
     command = [sys.executable, "-m", "trivium.cli.main", "check", str(path)]

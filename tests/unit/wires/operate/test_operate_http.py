@@ -178,6 +178,13 @@ def test_a_long_body_is_refused() -> None:
     assert caught.value.code is Code.TOO_LARGE
 
 
+@pytest.mark.parametrize("query", ["&".join("version=1" for _ in range(11)), f"version={'1' * 20_000}"])
+def test_a_long_query_is_refused(query: str) -> None:
+    with pytest.raises(ServeError) as caught:
+        Wire().begin("GET", f"/api/v1/models/m?{query}")
+    assert caught.value.code in (Code.INVALID, Code.TOO_LARGE)
+
+
 def test_the_overview_sums_what_the_statistics_count() -> None:
     two = VersionStatus("m", "2", FAILED, "no such file")
     shot = snapshot(SERVED, two, statistics=StatisticsReport((counted(), counted("2", 1, 1))))
