@@ -45,10 +45,11 @@ e2e: .venv-test/.made .venv-tritonserver/.made .venv-newer/.made .venv-kserve/.m
 	.venv-kserve/bin/pip install --quiet --disable-pip-version-check kserve==0.21.0
 	touch $@
 
-# Schemathesis, which makes requests of a description, with a hypothesis and a pytest plugin of its own.
+# Programs that read a description: Schemathesis, which makes requests of it, with a hypothesis and a pytest plugin of
+# its own, and a generator of clients.
 .venv-schemathesis/.made: Makefile
 	$(PYTHON) -m venv .venv-schemathesis
-	.venv-schemathesis/bin/pip install --quiet --disable-pip-version-check schemathesis==4.32.5
+	.venv-schemathesis/bin/pip install --quiet --disable-pip-version-check schemathesis==4.32.5 openapi-python-client==0.29.1
 	touch $@
 
 schemathesis: .venv-test/.made .venv-schemathesis/.made  ## 1,500 requests made of our own OpenAPI document, over models of eight kinds.

@@ -66,7 +66,9 @@ def test_many_requests_are_answered_whole_and_in_parts(stand_in, folder):
         assert read + cached == sum(map(len, prompts)) == sum(one.queried_tokens for one in steps.reports)
         assert max(report.share for report in steps.reports) > 0
         nothing = {"unread": 0, "requests": 0, "sequences": 0, "computed": 0}
-        until(lambda: steps.runner.debug_state() == nothing)  # a task of the engine ends after its last token is taken
+        until(
+            lambda: steps.runner.debug_state() == nothing
+        )  # a task of the engine ends after its last token is taken
     assert stand_in.made[0].is_shut
 
 
@@ -226,7 +228,9 @@ def test_a_fault_of_one_request_is_that_ones(stand_in, folder):
             steps.add(ids=((5,),), sampling=Sampling(logit_bias={VOCABULARY: 1.0}))
         assert caught.value.code is Code.INVALID
         nothing = {"unread": 0, "requests": 0, "sequences": 0, "computed": 0}
-        until(lambda: steps.runner.debug_state() == nothing)  # a task of the engine ends after its last token is taken
+        until(
+            lambda: steps.runner.debug_state() == nothing
+        )  # a task of the engine ends after its last token is taken
 
 
 def test_who_leaves_is_aborted_and_who_waits_for_a_slot_joins(stand_in, folder):

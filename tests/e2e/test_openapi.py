@@ -37,6 +37,32 @@ CHECKS = ",".join(
         *("response_schema_conformance", "response_headers_conformance"),
     )
 )
+GENERATOR = SCHEMATHESIS.with_name("openapi-python-client")
+CALL = """
+import json, sys
+from made import Client
+from made.api.model_add import open_inference_protocol_v2_infer_add as add
+from made.models import OpenInferenceProtocolV2InferAddBody as Request
+answer = add.sync_detailed(client=Client(base_url=sys.argv[1]), body=Request.from_dict(json.loads(sys.argv[2])))
+print(answer.status_code, answer.parsed.outputs[0].data)
+"""
+"""A call by a generated client, which lies in the package `made`."""
+
+INFER_FIELDS = ("id", "parameters", "inputs", "outputs")
+OPEN_INFERENCE = {
+    "/v2/health/live": "get",
+    "/v2/health/ready": "get",
+    "/v2": "get",
+    **{
+        f"/v2/models/{{}}{version}{verb}": "post" if verb == "/infer" else "get"
+        for version in ("", "/versions/{}")
+        for verb in ("", "/ready", "/infer")
+    },
+}
+"""Paths of the Open Inference Protocol's own open_inference_rest.yaml with their methods; it writes /v2 as /v2/, and
+leaves out those without a version, of which its text speaks.
+"""
+
 NOT_ASKED = "events|unload|unregister|scale|device_register"
 """Operations that end never, take away what others ask for, or are refused with 501 whatever they are sent."""
 
@@ -162,6 +188,44 @@ def test_other_profiles_have_neither_unless_asked_to(profile: str, tmp_path: Pat
             assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
     with serve(tmp_path / "log", tmp_path / "models", "--profile", profile, "--console") as running:
         OpenAPIV31SpecValidator(shown(running.port)).validate()
+
+
+def test_it_has_the_paths_and_fields_of_the_protocol_s_own_description(document: Any) -> None:
+    plain = {re.sub(r"{\w+}", "{}", path): item for path, item in document["paths"].items()}
+    for path, method in OPEN_INFERENCE.items():
+        assert method in plain.get(path, {}), path
+    body = plain["/v2/models/{}/infer"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    told = document["components"]["schemas"][body["$ref"].rpartition("/")[2]]
+    assert set(INFER_FIELDS) <= told["properties"].keys()
+    assert "$" not in "".join(document["paths"])
+
+
+@pytest.mark.skipif(not GENERATOR.exists(), reason="no generator of clients: make .venv-schemathesis/.made")
+def test_a_generated_client_has_all_operations_and_calls_a_model(
+    server: ServerProcess, document: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "openapi.json").write_text(json.dumps(document))
+    made = subprocess.run(
+        [GENERATOR, "generate", "--meta", "none", "--path", "openapi.json", "--output-path", "made"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": ""},
+    )
+    assert made.returncode == 0, made.stdout + made.stderr
+    assert "will not be generated" not in made.stdout, made.stdout
+    assert "Unable to" not in made.stdout, made.stdout
+    request = document["paths"]["/v2/models/add/infer"]["post"]["requestBody"]["content"]["application/json"]
+    done = subprocess.run(
+        [GENERATOR.with_name("python"), "-c", CALL, server.url, json.dumps(request["example"])],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    )
+    assert done.stdout.startswith("200 [0.0, 0.0, 0.0, 0.0]"), done.stdout + done.stderr
 
 
 def test_services_are_listed_and_called_by_what_they_say_of_themselves(server: ServerProcess) -> None:

@@ -39,8 +39,8 @@ def chromium() -> Iterator[Any]:
 
 @contextlib.contextmanager
 def page_of(browser: Any, url: str, scheme: str = "light", width: int = 1280) -> Iterator[Any]:
-    """The page at an address, perhaps below a path, as somebody sees it who prefers that scheme. It must have asked no other host, and
-    left no message in the browser's console.
+    """The page at an address, perhaps below a path, as somebody sees it who prefers that scheme. It must have asked no
+    other host, and left no message in the browser's console.
     """
     origin = "{0.scheme}://{0.netloc}".format(urlsplit(url))
     context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 800})

@@ -282,14 +282,19 @@ class _Assembly:
         made, self._components = msgspec.json.schema_components(
             types, schema_hook=lambda kind: {"description": _ANY_VALUE}, ref_template=_SCHEMAS + "{name}"
         )
+        self._components = {name: self._schema(schema) for name, schema in self._components.items()}
         self._types = dict(zip(types, made, strict=True))
 
     def _schema(self, schema: Any) -> Any:
-        """Return a schema with references in place of the types in it; what has definitions of its own keeps them."""
+        """Return a schema with references in place of the types in it; what has definitions of its own keeps them.
+        A list of anything says so: generators of clients take no list without a word on its items.
+        """
         if isinstance(schema, type):
             return self._types[schema]
         if isinstance(schema, Mapping):
-            return {name: self._schema(value) for name, value in schema.items()}
+            found = {name: self._schema(value) for name, value in schema.items()}
+            is_bare = found.get("type") == "array" and not {"items", "prefixItems"} & found.keys()
+            return {**found, "items": {}} if is_bare else found
         return [self._schema(value) for value in schema] if isinstance(schema, list | tuple) else schema
 
 

@@ -26,7 +26,10 @@ _Verb = OperateVerb
 _ERROR = json_body(object_of({"error": TEXT}))
 _FILE: Answers = {"200": DescribedBody({ANY_KIND: ANYTHING}), "304": None}
 _MARK = DescribedArgument(
-    "Trivium-Console", {"const": "1"}, "What changes something needs it, unless keys are asked for.", "header"
+    "Trivium-Console",
+    {"type": "string", "enum": ["1"]},
+    "What changes something needs it, unless keys are asked for.",
+    "header",
 )
 _OF_VERSION = DescribedArgument("version", TEXT, "The version that is shown; else all that serve.")
 _STATE = object_of({"state": {"type": ["string", "null"]}, "reason": {"type": ["string", "null"]}})
