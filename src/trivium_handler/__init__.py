@@ -5,16 +5,20 @@ own tests and in an editor. Nothing here does anything by itself; the worker rea
 """
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
-__all__ = ["Context", "Refusal", "batched", "concurrent", "tensor"]
+__all__ = ["Context", "Refusal", "batched", "concurrent", "tensor", "traceparent"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 BATCHED = "__trivium_batched__"
 CONCURRENT = "__trivium_concurrent__"
 """Attributes of a function that has been marked."""
+
+TRACEPARENT: "ContextVar[str]" = ContextVar("trivium_traceparent", default="")
+"""Has the context of the request that is in work; the worker sets it."""
 
 
 class BatchMark(NamedTuple):
@@ -76,6 +80,13 @@ def concurrent(most: int) -> Callable[[_F], _F]:
         return function
 
     return mark
+
+
+def traceparent() -> str:
+    """Return the W3C Trace Context of the request in work, of its own span on the server, to hand on in a header of that
+    name; empty where it is not traced. Of a batch, that of the first request which is.
+    """
+    return TRACEPARENT.get()
 
 
 @dataclass(frozen=True)

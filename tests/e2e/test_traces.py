@@ -523,6 +523,22 @@ TORCHSERVE_HANDLER = """
 def handle(data, context):
     return None if data is None else [context.get_request_header(0, "traceparent")]
 """
+TYPED_HANDLERS = """
+from trivium_handler import batched, traceparent
+
+class Plain:
+    def predict(self, text: str) -> str:
+        return traceparent()
+
+class Together:
+    @batched(max_rows=4)
+    def predict(self, text: list[str]) -> list[str]:
+        return [traceparent() for _ in text]
+
+class Waiting:
+    async def predict(self, text: str) -> str:
+        return traceparent()
+"""
 
 
 def test_handlers_see_the_context_of_their_requests_own_span(tmp_path: Path, collector: Collector) -> None:
@@ -537,16 +553,19 @@ def test_handlers_see_the_context_of_their_requests_own_span(tmp_path: Path, col
     }
     (torchserve / "MAR-INF" / "MANIFEST.json").write_text(json.dumps(manifest))
     (torchserve / "h.py").write_text(TORCHSERVE_HANDLER)
+    (tmp_path / "app.py").write_text(TYPED_HANDLERS)
+    typed = ("Plain", "Together", "Waiting")
+    paths = (djl, torchserve, *(f"{tmp_path / 'app.py'}:{name}" for name in typed))
     flags = ("--trace-endpoint", collector.url, "--trace-delay", "0.05", "--trace-levels", "timestamps")
-    with serve(tmp_path / "log", djl, torchserve, *flags) as serving:
+    with serve(tmp_path / "log", *paths, *flags) as serving:
         until(serving.is_ready, serving.said)
         fields = b"traceparent: " + CONTEXT.encode() + b"\r\n"
         seen = {}
-        for name in ("djl", "torchserve"):
+        for name in ("djl", "torchserve", *typed):
             answer = serving.ask(post(f"/predictions/{name}", b"{}", fields))
             assert answer.status == 200, answer
             seen[name] = answer.body.decode()
-        spans = collector.await_spans(6)
+        spans = collector.await_spans(3 * len(seen))
     for name, context in seen.items():
         span = next(span for span in spans if span.name == name)
         assert context == f"00-{CONTEXT.split('-')[1]}-{span.span_id.hex()}-01"

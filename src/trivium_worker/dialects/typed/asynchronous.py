@@ -20,6 +20,7 @@ class AsyncTypedAdapter(TypedAdapter):
         as_body = isinstance(item.payload, Raw)
         try:
             values = self.bodies.values(item)
+            self.trace.set(item.context)
             item.payload = Raw([])  # the handler has what it needs: what the request lay in is free
             made = self.predict(**values)
             if not self.signature.streams:

@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from contextvars import ContextVar
 from types import ModuleType
 from typing import Any
 
@@ -92,6 +93,7 @@ class TypedAdapter(Adapter):
         self.signature = signature_of(made)
         self.bodies = Bodies(setup.model, self.signature)
         self.handler: Any = made()
+        self.trace: ContextVar[str] = marks().TRACEPARENT
         self._prepare(setup)
         self.predict = getattr(self.handler, _METHOD)
 
@@ -138,6 +140,7 @@ class TypedAdapter(Adapter):
 
     def _outcome(self, item: Item) -> Outcome:
         try:
+            self.trace.set(item.context)
             made = self.predict(**self.bodies.values(item))
             if self.signature.streams:
                 return self._streamed(item, made)
@@ -178,6 +181,7 @@ class TypedAdapter(Adapter):
                 one.name: _joined([each[one.name] for _, each in group]) for one in self.signature.inputs
             }
             counts = [len(next(iter(each.values()))) for _, each in group]
+            self.trace.set(next((item.context for item, _ in group if item.context), ""))
             made = self._parts(self.predict(**values), sum(counts))
         except Exception as error:
             failure = failure_of(error)
