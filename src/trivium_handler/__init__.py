@@ -83,8 +83,8 @@ def concurrent(most: int) -> Callable[[_F], _F]:
 
 
 def traceparent() -> str:
-    """Return the W3C Trace Context of the request in work, of its own span on the server, to hand on in a header of that
-    name; empty where it is not traced. Of a batch, that of the first request which is.
+    """Return the W3C Trace Context of the request in work, of its own span on the server, to hand on in a header of
+    that name; empty where it is not traced. Of a batch, that of the first request which is.
     """
     return TRACEPARENT.get()
 
