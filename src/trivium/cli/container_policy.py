@@ -14,6 +14,10 @@ SERVE_AS = "SERVE_AS"
 CONFIG = "/home/model-server/config.properties"
 SAGEMAKER_MODELS = "/opt/ml/model"
 DJL_HOME = "/opt/djl"
+LOADING_IS_TOLD = "--djl-multi-status"
+"""`/ping` is 207 until all models have loaded: SageMaker sends requests from the first 200 on, and DJL Serving itself,
+which listens only then, is not asked before.
+"""
 _PORT = "SAGEMAKER_BIND_TO_PORT"
 _SERVERS = ("djl-serving", "torchserve", "trivium")
 _LISTENING = ("serve", "demo", "run")
@@ -52,11 +56,13 @@ def container_start(words: Sequence[str], around: Surroundings) -> ContainerStar
         if name == "torchserve":
             rest = ("--start", "--ts-config", CONFIG, *_of_sagemaker(around), *rest)
         if name == "trivium":
-            rest = ("serve", *(rest or (SAGEMAKER_MODELS,)), "--open", "--http-port", _port(around) or "8080")
+            port = _port(around) or "8080"
+            rest = ("serve", *(rest or (SAGEMAKER_MODELS,)), "--open", "--http-port", port, LOADING_IS_TOLD)
     if name == "torchserve":
         return ContainerStart((name, *_in_foreground(rest)), _addresses(around, "TS_"))
     if name == "djl-serving":
-        variables = {"MODEL_SERVER_HOME": DJL_HOME, **_addresses(around, "SERVING_")}
+        told = {"MODEL_SERVER_HOME": DJL_HOME, "SERVING_ALLOW_MULTI_STATUS": "true"}
+        variables = {**told, **_addresses(around, "SERVING_")}
         return ContainerStart((name, *rest), variables)
     if name == "trivium" and rest[:1] and rest[0] in _LISTENING:
         return ContainerStart((name, *rest), {"TRIVIUM_HOST": "0.0.0.0"})

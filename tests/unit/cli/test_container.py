@@ -21,11 +21,15 @@ OF_SAGEMAKER = ("--model-store", "/opt/ml/model", "--models", "all", "--disable-
         (("serve",), STORE, (*TORCHSERVE, "--foreground")),
         (("serve",), Surroundings(has_config=True), (*TORCHSERVE, "--foreground")),
         (("serve",), ARCHIVES, (*TORCHSERVE, *OF_SAGEMAKER, "--foreground")),
-        (("serve",), REPOSITORY, ("trivium", "serve", "/opt/ml/model", "--open", "--http-port", "8080")),
+        (
+            ("serve",),
+            REPOSITORY,
+            ("trivium", "serve", "/opt/ml/model", "--open", "--http-port", "8080", "--djl-multi-status"),
+        ),
         (
             ("serve",),
             Surroundings({"SAGEMAKER_BIND_TO_PORT": "9000"}, has_repository=True),
-            ("trivium", "serve", "/opt/ml/model", "--open", "--http-port", "9000"),
+            ("trivium", "serve", "/opt/ml/model", "--open", "--http-port", "9000", "--djl-multi-status"),
         ),
         (("serve", "-m", "a=/b"), STORE, ("djl-serving", "-m", "a=/b")),
         (("serve",), Surroundings({"SERVE_AS": "torchserve"}), (*TORCHSERVE, "--foreground")),
@@ -51,12 +55,13 @@ def test_what_is_run(words, around, command) -> None:
 @pytest.mark.parametrize(
     ("words", "given", "variables"),
     [
-        (("serve",), {}, {"MODEL_SERVER_HOME": "/opt/djl"}),
+        (("serve",), {}, {"MODEL_SERVER_HOME": "/opt/djl", "SERVING_ALLOW_MULTI_STATUS": "true"}),
         (
             ("serve",),
             {"SAGEMAKER_BIND_TO_PORT": "9000"},
             {
                 "MODEL_SERVER_HOME": "/opt/djl",
+                "SERVING_ALLOW_MULTI_STATUS": "true",
                 "SERVING_INFERENCE_ADDRESS": "http://0.0.0.0:9000",
                 "SERVING_MANAGEMENT_ADDRESS": "http://0.0.0.0:9000",
             },
