@@ -4,7 +4,8 @@ import { useState } from "preact/hooks";
 import { change, type Overview, read, type Settings } from "../api";
 import { bytes, count, shown, span } from "../format";
 import type { Live } from "../live";
-import { Action, Figure, Wide, useAnswer } from "./parts";
+import { Action, Figure, useAnswer } from "./parts";
+import { nameOf, SettingsTable } from "./settings";
 
 const LEVELS = ["DEBUG", "INFO", "WARNING", "ERROR"];
 
@@ -64,36 +65,9 @@ export function ServerPage({ live, overview }: { live: Live; overview: Overview 
         <span>Find a setting</span>
         <input type="search" value={filter} onInput={(event) => setFilter(event.currentTarget.value)} />
       </label>
-      <Wide label="Settings">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Setting</th>
-              <th scope="col">Value</th>
-              <th scope="col">Set by</th>
-            </tr>
-          </thead>
-          <tbody>
-            {found.map((one) => (
-              <tr key={nameOf(one)}>
-                <th scope="row">
-                  <code>{nameOf(one)}</code>
-                </th>
-                <td>
-                  <code>{shown(one.value)}</code>
-                </td>
-                <td class="where">{one.where ?? "default"}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </Wide>
+      <SettingsTable label="Settings" heads={["Setting", "Value", "Set by"]} settings={found} />
     </>
   );
-}
-
-function nameOf(setting: { name?: string; key?: string }): string {
-  return setting.name ?? setting.key ?? "";
 }
 
 /** resident_bytes → Resident */

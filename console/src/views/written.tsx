@@ -1,8 +1,8 @@
 // What a model was configured with, from which file and line, and which of its versions there are.
 
 import type { Model } from "../api";
-import { shown } from "../format";
 import { Findings, State, Wide } from "./parts";
+import { SettingsTable } from "./settings";
 
 export function ConfigurationPart({ model }: { model: Model }) {
   return (
@@ -14,30 +14,7 @@ export function ConfigurationPart({ model }: { model: Model }) {
         </>
       )}
       <h2>Configuration</h2>
-      <Wide label="Configuration">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Key</th>
-              <th scope="col">Value</th>
-              <th scope="col">Written in</th>
-            </tr>
-          </thead>
-          <tbody>
-            {model.configuration.map((one, index) => (
-              <tr key={index}>
-                <th scope="row">
-                  <code>{one.key ?? one.name}</code>
-                </th>
-                <td>
-                  <code>{shown(one.value)}</code>
-                </td>
-                <td class="where">{one.where ?? "default"}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </Wide>
+      <SettingsTable label="Configuration" heads={["Key", "Value", "Written in"]} settings={model.configuration} />
     </>
   );
 }

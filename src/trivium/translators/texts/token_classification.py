@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from trivium.translators.arguments import TokenClassificationArguments
-from trivium.translators.pictures.labels import fault_of_labels
-from trivium.translators.texts.encoding import EncodesTexts, Floats, failure, output_at
-from trivium.translators.texts.pretrained import FILE, read_pretrained_labels
-from trivium.translators.texts.requests import TextRequest, parse_texts
+from trivium.translators.texts.encoding import Floats, failure
+from trivium.translators.texts.labelled import LabelledTexts
+from trivium.translators.texts.requests import TextRequest
 from trivium.translators.texts.tokenizer import TokenRow
 from trivium.types.datatype import Array
 from trivium_worker import pictures as steps
@@ -31,7 +30,7 @@ class Entity:
     word: str = ""
 
 
-class TokenClassification(EncodesTexts):
+class TokenClassification(LabelledTexts):
     """Answers `[{"entity", "score", "index", "word", "start", "end"}]`, and a list of those for a list of texts.
 
     What is outside of any entity is left out. An aggregation joins the pieces of a word, then the words of an entity;
@@ -40,25 +39,13 @@ class TokenClassification(EncodesTexts):
 
     def __init__(self, folder: Path, arguments: TokenClassificationArguments) -> None:
         super().__init__(folder, arguments.text)
-        self._labels = read_pretrained_labels(folder).labels
         self._softmax, self._aggregation = arguments.softmax, arguments.aggregation
-
-    def fault(self, shapes: Mapping[str, Sequence[int]]) -> str:
-        """Return what is wrong with the labels for outputs of these shapes (no batch axis, -1 for any); else empty."""
-        first = next(iter(shapes.values()), ())
-        return fault_of_labels(self._labels, first[-1] if first else None, f"{FILE}: id2label")
-
-    def parse(self, content: bytes, content_type: str, fields: Mapping[str, str]) -> TextRequest:
-        """Return the texts of a request. INVALID, in DJL's words, for one that has none."""
-        return parse_texts(content, content_type)
 
     def decode(
         self, outputs: Mapping[str, Array], encodings: Sequence[TokenRow], request: TextRequest
     ) -> object:
         """Return the answer of a request from the outputs of its rows: the scores of all labels for every token."""
-        scores = output_at(outputs, 0, 3, len(encodings))
-        if fault := fault_of_labels(self._labels, scores.shape[2], f"{FILE}: id2label"):
-            raise failure(f"{fault}.")
+        scores = self.scores(outputs, 3, len(encodings))
         if scores.shape[1] < max(len(encoding.ids) for encoding in encodings):
             raise failure(f"The model scored {scores.shape[1]} tokens of {len(encodings[0].ids)}.")
         shares = steps.softmax(scores) if self._softmax else scores
@@ -88,7 +75,7 @@ class TokenClassification(EncodesTexts):
         start, end = encoding.offsets[place]
         ids = (encoding.ids[place],)
         score, word = float(shares[place, best]), encoding.tokens[place]
-        return Entity(self._labels[best], score, ids, start, end, place, word)
+        return Entity(self.labels[best], score, ids, start, end, place, word)
 
     def _of_word(self, places: Sequence[int], shares: Floats, encoding: TokenRow) -> Entity:
         """Join the pieces of a word: by the first, by the one that is surest, or by the mean of all."""
@@ -99,7 +86,7 @@ class TokenClassification(EncodesTexts):
             label, score = best.label, best.score
         elif self._aggregation == "average" and len(tokens) > 1:
             mean = shares[np.array(places)].mean(0)
-            label, score = self._labels[int(mean.argmax())], float(mean.max())
+            label, score = self.labels[int(mean.argmax())], float(mean.max())
         ids = tuple(encoding.ids[place] for place in places)
         return Entity(label, score, ids, tokens[0].start, tokens[-1].end)
 
