@@ -81,7 +81,7 @@ def record(
         """Show what is being loaded."""
         return Progress(console, config.models.reload)
 
-    follower = FileFollower([each for place in paths if isinstance(place, Path) for each in _files_of(place)])
+    follower = FileFollower([file for place in paths for file in _files_of(place)])
 
     async def up(server: Server, report: StartReport) -> None:
         """Show how it is asked."""
@@ -114,15 +114,21 @@ def _opening(paths: Sequence[Place]) -> Iterator[Text]:
     yield Text(f"Reading {', '.join(visible(_shown(path)) for path in paths[:_NAMED])}{more} ...")
 
 
-def _files_of(place: Path) -> Iterator[Path]:
-    """Return what is followed of a place: it, or the file before the class of a handler."""
+def _files_of(place: Place) -> Iterator[Path]:
+    """Return what is followed of a place: it, or the file before the class of a handler; of what is fetched nothing."""
+    if isinstance(place, ModelSource):
+        if place.is_remote:
+            return
+        place = Path(place.uri)
     file = place if place.exists() else place.with_name(place.name.rpartition(":")[0] or place.name)
     if file.exists():
         yield file
 
 
 def _shown(place: Place) -> str:
-    return shown(place.uri) if isinstance(place, ModelSource) else str(place)
+    if not isinstance(place, ModelSource):
+        return str(place)
+    return f"{place.name}={shown(place.uri)}" if place.name else shown(place.uri)
 
 
 def _loaded(console: Console, goes_on: bool, report: StartReport) -> Iterator[RenderableType]:

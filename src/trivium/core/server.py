@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from os import PathLike
+from pathlib import Path
 from typing import TypeVar
 
 import msgspec
@@ -196,8 +197,10 @@ class Server:
         """Take a path to serve, or a source to fetch; before `start`. `form` saves asking the formats, `asked` is what
         shall hold in spite of its files. Raises NOT_FOUND, as `Repository.add`.
         """
-        if isinstance(place, ModelSource):
+        if isinstance(place, ModelSource) and place.is_remote:
             self._repository.add_remote(place)
+        elif isinstance(place, ModelSource):
+            self._repository.add(Path(place.uri), form, place)
         else:
             self._repository.add(place, form, asked)
 
