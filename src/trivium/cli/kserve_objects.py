@@ -36,7 +36,15 @@ class KserveRuntime:
 
 
 def _serving(*places: str) -> tuple[str, ...]:
-    return ("trivium", "serve", *places, "--host=0.0.0.0", f"--http-port={_HTTP}", "--grpc-port=8001", "--open")
+    return (
+        "trivium",
+        "serve",
+        *places,
+        "--host=0.0.0.0",
+        f"--http-port={_HTTP}",
+        "--grpc-port=8001",
+        "--open",
+    )
 
 
 def _single(name: str, number: str, example: str) -> KserveRuntime:
@@ -218,9 +226,7 @@ class KserveModel:
 
 def service_text(model: KserveModel) -> str:
     """Return an InferenceService as YAML, each part explained."""
-    variables = "".join(
-        f'        - {{name: {key}, value: "{value}"}}\n' for key, value in model.variables
-    )
+    variables = "".join(f'        - {{name: {key}, value: "{value}"}}\n' for key, value in model.variables)
     env = f"      env:\n{variables}" if variables else ""
     port = f"      ports:\n        - {model.port}\n" if model.port else ""
     resources = model.resources or ""
