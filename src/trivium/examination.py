@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from trivium.config.core_config import core_config
 from trivium.config.engine_parameters import trusts_code
@@ -78,7 +77,8 @@ class Examination:
         gpus: int | None = None,
     ) -> None:
         """`formats` go in place of the catalogue's; `runs` says whether models that a server would open in its own
-        process are run once; `gpus` is how many the machine has that will serve them, this one where it is None. Raises INVALID for options that cannot be used.
+        process are run once; `gpus` is how many the machine has that will serve them, this one where it is None.
+        Raises INVALID for options that cannot be used.
         """
         self._find_engine, self._runs = catalogue.find_engine, runs
         settings = core_config(config, "", count_gpus() if gpus is None else gpus, TraceSettings(), ())
@@ -114,12 +114,7 @@ class Examination:
 
     def add(self, place: Place, form: Format | None = None, asked: ModelSource | None = None) -> None:
         """Take a path, or a source to fetch; see `Server.add`. Raises NOT_FOUND."""
-        if isinstance(place, ModelSource) and place.is_remote:
-            self._repository.add_remote(place)
-        elif isinstance(place, ModelSource):
-            self._repository.add(Path(place.uri), form, place)
-        else:
-            self._repository.add(place, form, asked)
+        self._repository.take(place, form, asked)
 
     async def models(self) -> AsyncIterator[ModelSpec | InvalidModel]:
         """Give each model, as it would run or with what keeps it from that, as soon as it is known."""

@@ -1,4 +1,4 @@
-"""What a cluster has to know of a folder of models: how much memory and how many GPUs they need, and what serves them.
+"""Sums up a folder of models for a cluster: how much memory and how many GPUs they need, and what serves them.
 
 Read from the specs that `trivium check` shows. Pure but for the sizes of files. Must not know how a target writes it.
 """
@@ -46,7 +46,7 @@ ANY_FORMAT = "trivium"
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """Holds what every target is told of one folder of models."""
+    """Holds what every target has to know of one folder of models."""
 
     name: str
     """Of the objects: a DNS label."""
@@ -78,7 +78,7 @@ class Deployment:
 
     @property
     def is_single(self) -> bool:
-        """Whether a name can be given to it."""
+        """Tell whether a name can be given to it."""
         return len(self.models) == 1
 
     @property
@@ -133,8 +133,8 @@ def _gpus_of(spec: ModelSpec) -> int:
 
 
 def _files(path: Path, specs: Sequence[ModelSpec]) -> Iterator[Path]:
-    """Yield the files of the models: all below a folder that was given, or the file with those beside it that have
-    its name.
+    """Yield the files of the models: all below a folder that was given, or the file with its neighbours of the same
+    name.
     """
     if path.is_dir():
         yield from (each for each in path.rglob("*") if each.is_file())

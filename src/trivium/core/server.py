@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from os import PathLike
-from pathlib import Path
 from typing import TypeVar
 
 import msgspec
@@ -197,12 +196,7 @@ class Server:
         """Take a path to serve, or a source to fetch; before `start`. `form` saves asking the formats, `asked` is what
         shall hold in spite of its files. Raises NOT_FOUND, as `Repository.add`.
         """
-        if isinstance(place, ModelSource) and place.is_remote:
-            self._repository.add_remote(place)
-        elif isinstance(place, ModelSource):
-            self._repository.add(Path(place.uri), form, place)
-        else:
-            self._repository.add(place, form, asked)
+        self._repository.take(place, form, asked)
 
     async def start(
         self,
