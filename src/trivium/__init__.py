@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trivium.catalogue import serving
+    from trivium.catalogue import asgi, serving
     from trivium.core.server import Server
     from trivium.types.errors import Code, ServeError
     from trivium.types.operations import Infer, Listing, ModelDescription, ResponsePart
@@ -27,6 +27,7 @@ _HOMES = {
     "Server": "trivium.core.server",
     "Tensor": "trivium.types.payload",
     "Tensors": "trivium.types.payload",
+    "asgi": "trivium.catalogue",
     "serving": "trivium.catalogue",
 }
 
@@ -43,6 +44,7 @@ __all__ = [
     "Server",
     "Tensor",
     "Tensors",
+    "asgi",
     "serving",
 ]
 

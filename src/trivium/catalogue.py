@@ -4,7 +4,7 @@ Adding one is a file in its folder and a row here. Nothing else in the package k
 """
 
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from os import PathLike
@@ -12,14 +12,16 @@ from typing import Any
 
 from trivium import app
 from trivium.app import Catalogue
-from trivium.config import loading
+from trivium.commands.asgi_application import AsgiApplication
+from trivium.commands.life import ServerParts
+from trivium.config import called, loading
 from trivium.config.options import ServerConfig
 from trivium.core.models.lifecycle import Progress
 from trivium.core.server import Server
 from trivium.frontends.renamed_service import RenamedService
 from trivium.machine.python_commands import own_module
 from trivium.model_catalogue import MODELS
-from trivium.server_record import CONSOLE, SCRAPED, ServerRecord
+from trivium.server_record import CONSOLE, REFLECTION, SCRAPED, ServerRecord
 from trivium.servers.djl.server import SERVER as DJL
 from trivium.servers.djl.wire import grpc as djl_rpc
 from trivium.servers.djl.wire import http as djl
@@ -41,6 +43,7 @@ from trivium.types.sources import located
 from trivium.wires.openai import http as openai
 from trivium.wires.operate import http as operate
 from trivium.wires.prometheus import http as prometheus
+from trivium.wires.reflection import grpc as reflection
 from trivium.wires.v1 import http as rows
 from trivium.wires.v2 import grpc as kserve_rpc
 from trivium.wires.v2 import http as kserve
@@ -64,6 +67,7 @@ _RPC: Mapping[str, RpcProtocolEntry] = {
         "inference.GRPCInferenceService",
         "org.pytorch.serve.grpc.openinference.GRPCInferenceService",
     ),
+    REFLECTION: reflection,
 }
 _SERVERS: Sequence[ServerRecord] = (
     NATIVE,
@@ -99,6 +103,26 @@ def configured(**options: Any) -> ServerConfig:
     Raises ConfigError for an unknown option, which suggests the near one, and for a value that does not fit.
     """
     return loading.configured(CATALOGUE.schema, **options)
+
+
+def asgi(*paths: str | PathLike[str] | Iterable[str | PathLike[str]], **options: Any) -> AsgiApplication:
+    """Make an ASGI 3 application of model folders and files, which answers all HTTP routes that `trivium serve` would.
+
+    `options` are those of `trivium serve` by their Python names, like `profile="triton"` or `max_body_bytes=2**20`;
+    the environment is not read. Without `keys` or `open=True` only requests that come to an address of this machine
+    alone are served. Nothing is loaded yet: see `AsgiApplication`. Raises ConfigError for an option that there is not,
+    or whose value does not fit, and INVALID for one of sockets, which are the calling server's.
+    """
+    config = configured(**options)
+    if without_effect := called.without_effect(CATALOGUE.schema, config):
+        raise ServeError(Code.INVALID, without_effect)
+    listed = [path for each in paths for path in ([each] if isinstance(each, str | PathLike) else each)]
+    if not listed:
+        raise ServeError(
+            Code.INVALID, 'trivium.asgi was given no models. Give folders or files: asgi("models").'
+        )
+    places = [located(os.fspath(path)) for path in listed]
+    return AsgiApplication(ServerParts(catalogue=CATALOGUE, config=called.as_reached(config)), places)
 
 
 @asynccontextmanager

@@ -34,6 +34,10 @@ COMMANDS = {
     "deploy": Subcommand(
         "trivium.cli.deploy", "Write manifests for a folder: --to kserve, helm, compose or ray."
     ),
+    "status": Subcommand("trivium.cli.status", "Show how a running server and its models do."),
+    "doctor": Subcommand(
+        "trivium.cli.doctor", "Look for what is wrong with this machine, and say what to do."
+    ),
     "tritonserver": Subcommand(
         "trivium.servers.triton.command.command",
         "Serve Triton's model repositories, with the flags of tritonserver.",
@@ -53,6 +57,9 @@ COMMANDS = {
         "Serve TorchServe's models, with the options and files of torchserve.",
         takes_catalogue=True,
     ),
+    "signals": Subcommand(
+        "trivium.cli.signals", "Print a Grafana dashboard, or Prometheus' alert rules, of what is counted."
+    ),
     "env": Subcommand(
         "trivium.cli.env", "Make, list and remove the environments of engines that need one of their own."
     ),
@@ -65,6 +72,7 @@ COMMANDS = {
         "trivium.cli.shims",
         "Print what archives and tests of other servers need: their modules' folder, a file.",
     ),
+    "completion": Subcommand("trivium.cli.completion", "Print completion for bash, zsh or fish."),
     "demo": Subcommand("trivium.cli.demo", "Serve the shipped example models and print requests for them."),
 }
 

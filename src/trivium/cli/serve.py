@@ -1,10 +1,12 @@
 """`trivium serve PATH...`: listens, loads, says what is ready, serves until a signal to stop, then drains."""
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 from rich.console import Console, RenderableType
@@ -15,9 +17,10 @@ from trivium.catalogue import CATALOGUE
 from trivium.cli.example_requests import print_requests
 from trivium.cli.foreign_configuration import reader_of
 from trivium.cli.options import PATHS, ServerCommand, configure, server_options
-from trivium.cli.screen import Progress, models_screen
+from trivium.cli.screen import Progress, models_screen, state_line
 from trivium.codecs.visible_text import visible
 from trivium.commands import life
+from trivium.commands.json_log import SCREEN
 from trivium.commands.life import (
     FatalFailure,
     Life,
@@ -28,14 +31,17 @@ from trivium.commands.life import (
     StopReport,
 )
 from trivium.commands.process import screen
-from trivium.commands.reload import FileFollower
+from trivium.commands.reload import FileFollower, files_of
 from trivium.commands.stopping import keep_hangups
 from trivium.config.options import ServerConfig
 from trivium.core.server import Server
 from trivium.fetchers.policy import shown
 from trivium.types.errors import ServeError
+from trivium.types.operations import VersionStatus
+from trivium.types.recording import RECORD_FACTS
 from trivium.types.sources import ModelSource, Place
 from trivium.types.spec import ModelSpec
+from trivium.types.state import VersionState
 
 _NAMED = 5
 """Places that the first line names."""
@@ -66,6 +72,8 @@ def serve(paths: Sequence[Place], config: ServerConfig, greet: Greet) -> None:
     if config.http.no_http and config.grpc.no_grpc:
         raise click.ClickException("Nothing would be served: leave out --no-http, or --no-grpc.")
     try:
+        if config.server.log_format == "json":
+            life.serve(logged(paths, config))
         life.serve(record(paths, config, greet, screen()))
     except ServeError as error:
         hints = filter(None, map(reader_of, paths))
@@ -81,7 +89,7 @@ def record(
         """Show what is being loaded."""
         return Progress(console, config.models.reload)
 
-    follower = FileFollower([file for place in paths for file in _files_of(place)])
+    follower = FileFollower(files_of(paths))
 
     async def up(server: Server, report: StartReport) -> None:
         """Show how it is asked."""
@@ -108,21 +116,41 @@ def record(
     )
 
 
+def logged(paths: Sequence[Place], config: ServerConfig) -> Life[Text]:
+    """Return the same life with its sentences in the log, without tables and requests to copy."""
+    silent = Console(quiet=True)
+    shown = record(paths, config, lambda console, url, specs: None, silent)
+
+    @contextmanager
+    def progress(server: Server) -> Iterator[Callable[[VersionStatus], None]]:
+        """Log every change of a version's state, and how far fetching is."""
+        with shown.progress(server):
+            yield _log_state
+
+    return replace(
+        cast(Life[Text], shown),
+        words=LifeWords(
+            opening=_opening(paths),
+            loaded=partial(_up, config.models.reload),
+            stopping=_stopping,
+            cut_off=_cut_off,
+            stopped=_stopped,
+        ),
+        say=lambda line: SCREEN.log(logging.ERROR if line.style == "red" else logging.INFO, "%s", line.plain),
+        progress=progress,
+    )
+
+
+def _log_state(status: VersionStatus) -> None:
+    facts = {"model": status.model, "version": status.version, "state": status.state.value}
+    level = logging.ERROR if status.state is VersionState.FAILED else logging.INFO
+    SCREEN.log(level, "%s", state_line(status).plain, extra={RECORD_FACTS: facts})
+
+
 def _opening(paths: Sequence[Place]) -> Iterator[Text]:
     """Say what is being read, since that may take a while."""
     more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
     yield Text(f"Reading {', '.join(visible(_shown(path)) for path in paths[:_NAMED])}{more} ...")
-
-
-def _files_of(place: Place) -> Iterator[Path]:
-    """Return what is followed of a place: it, or the file before the class of a handler; of what is fetched nothing."""
-    if isinstance(place, ModelSource):
-        if place.is_remote:
-            return
-        place = Path(place.uri)
-    file = place if place.exists() else place.with_name(place.name.rpartition(":")[0] or place.name)
-    if file.exists():
-        yield file
 
 
 def _shown(place: Place) -> str:
@@ -134,6 +162,11 @@ def _shown(place: Place) -> str:
 def _loaded(console: Console, goes_on: bool, report: StartReport) -> Iterator[RenderableType]:
     """Say what is up."""
     yield from models_screen(report.listing, report.specs, console)
+    yield from _up(goes_on, report)
+
+
+def _up(goes_on: bool, report: StartReport) -> Iterator[Text]:
+    """Say where it listens, and what did not load."""
     if not report.specs:
         more = " Save a mended file, and it is loaded." if goes_on else ""
         yield Text(f"Nothing can be served; see the reasons above.{more}", "red")

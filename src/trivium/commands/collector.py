@@ -54,15 +54,20 @@ class ShortCollections:
         self._clock = clock
         self._began = 0.0
         self._has_frozen = False  # more than what was loaded
+        self._rules = False
 
     def start(self) -> None:
         """Set the thresholds, and listen to each collection."""
+        self._rules = True
         self._collector.set_threshold(*THRESHOLDS)
         self._collector.callbacks.append(self._hear)
 
     def settle(self) -> None:
-        """Keep the collector from what has been loaded, since that stays. Called once everything is loaded."""
-        self._collector.freeze()
+        """Keep the collector from what has been loaded, since that stays. Called once everything is loaded; without
+        effect in a program that has not given its collector away.
+        """
+        if self._rules:
+            self._collector.freeze()
 
     def _hear(self, phase: str, info: dict[str, int]) -> None:
         if info["generation"] < 2:

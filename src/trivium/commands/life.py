@@ -5,22 +5,27 @@ know any server by name, nor to whom its lines go.
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Generic, NoReturn, TypeVar
+from typing import Generic, NoReturn, Protocol, TypeVar
 
 from trivium import app
 from trivium.app import Catalogue, Site
 from trivium.commands.cannot_listen import CannotListen
 from trivium.commands.collector import COLLECTIONS
 from trivium.commands.listeners import Listeners
-from trivium.commands.process import observer, run
+from trivium.commands.process import START, observer, run
 from trivium.commands.stopping import CUT_OFF, StopSignals
+from trivium.config.memory_share_policy import within_memory
 from trivium.config.options import ServerConfig
 from trivium.core.server import Server
 from trivium.frontends.access_log import AnswerLog
+from trivium.machine.allowance_policy import in_words
+from trivium.machine.control_group import allowance
+from trivium.machine.use import machine_bytes
 from trivium.types.by_type import ByType
 from trivium.types.errors import frameless
 from trivium.types.interfaces import Authorizer, Format
@@ -28,6 +33,9 @@ from trivium.types.operations import Listing, VersionStatus
 from trivium.types.recording import ServingRecorder
 from trivium.types.spec import ModelSpec
 from trivium.types.state import VersionState
+from trivium_worker.wire import system
+
+_log = logging.getLogger(START)
 
 Line = TypeVar("Line")
 """What a command says at once: a record of its log, a text on its screen."""
@@ -51,6 +59,19 @@ class FatalFailure(Enum):
     NONE = "it goes on without them"
     ANY = "one is enough"
     ALL = "only if nothing else serves"
+
+
+class Stop(Protocol):
+    """Says when a server is asked to stop, and how long that may take."""
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left of the time of grace: all of it before it is asked, never less than none."""
+        ...
+
+    async def wait(self) -> None:
+        """Return once it is asked to stop."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +312,7 @@ def serve(life: Life[Line]) -> NoReturn:
 
 async def live(life: Life[Line]) -> int:
     """Take the process's signals, build the server and its listeners, and live; returns the exit status."""
+    life = replace(life, parts=_within_group(life.parts))
     parts, config = life.parts, life.parts.config
     stop = StopSignals(config.server.drain_timeout, life.signalled, hurries=life.hurries)
     life.tell(life.words.opening)
@@ -300,7 +322,16 @@ async def live(life: Life[Line]) -> int:
         return await live_with(life, server, Listeners(server, site, parts.authorizers, parts.log), stop)
 
 
-async def live_with(life: Life[Line], server: Server, listeners: Listeners, stop: StopSignals) -> int:
+def _within_group(parts: ServerParts) -> ServerParts:
+    """Return them with a configuration that fits into what the control groups of this process allow; log that."""
+    allowed = allowance()
+    words = in_words(allowed, machine_bytes(), len(system.processors()))
+    if words:
+        _log.info("%s", words)
+    return replace(parts, config=within_memory(parts.config, allowed.memory))
+
+
+async def live_with(life: Life[Line], server: Server, listeners: Listeners, stop: Stop) -> int:
     """Live with a server that is built; returns the exit status."""
     course = _Course(life, server, listeners, stop)
     try:
@@ -316,7 +347,7 @@ async def live_with(life: Life[Line], server: Server, listeners: Listeners, stop
 class _Course(Generic[Line]):
     """The one course of a life through its steps."""
 
-    def __init__(self, life: Life[Line], server: Server, listeners: Listeners, stop: StopSignals) -> None:
+    def __init__(self, life: Life[Line], server: Server, listeners: Listeners, stop: Stop) -> None:
         self._life = life
         self._words = life.words
         self._server = server

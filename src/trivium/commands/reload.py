@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trivium.core.server import Server
+from trivium.types.sources import Place
 
 if TYPE_CHECKING:
     from watchfiles import Change
@@ -26,6 +27,21 @@ QUIET = 100
 
 LONGEST = 1000
 """Milliseconds for which changes that do not end are gathered at most."""
+
+
+def files_of(places: Iterable[Place]) -> list[Path]:
+    """Return what is followed of places: each path, or the file before the class of a handler; of what is fetched
+    nothing.
+    """
+    paths = [
+        place if isinstance(place, Path) else Path(place.uri)
+        for place in places
+        if isinstance(place, Path) or not place.is_remote
+    ]
+    files = [
+        path if path.exists() else path.with_name(path.name.rpartition(":")[0] or path.name) for path in paths
+    ]
+    return [file for file in files if file.exists()]
 
 
 class FileFollower:

@@ -29,6 +29,14 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def is_far(host: str) -> bool:
+    """Tell whether other machines reach this address; a name that is none, such as a test client's, they do not."""
+    try:
+        return not ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 @dataclass(frozen=True, slots=True)
 class BindAddress:
     """An address: host and port (0: a free one), or the path of a Unix socket. With `is_shared` other processes may
@@ -82,7 +90,8 @@ def is_below(prefix: str, path: str) -> bool:
 class Listener:
     """One address and what is served there. `fallback` is the protocol that words the refusal of everything that no
     route names. Without `is_logged` nothing asked there is in the access log. With `says_keep_alive` answers behind
-    which the connection stays open say so, where HTTP/1.1 need not.
+    which the connection stays open say so, where HTTP/1.1 need not. One that `is_called` has no address: another
+    program's server calls it, over ASGI.
     """
 
     name: str
@@ -93,6 +102,7 @@ class Listener:
     bind: BindAddress = BindAddress()
     is_logged: bool = True
     says_keep_alive: bool = False
+    is_called: bool = False
 
     @property
     def roles(self) -> frozenset[Role]:

@@ -35,7 +35,7 @@ from trivium.commands.listeners import Listeners
 from trivium.commands.server_line import ServerLine
 from trivium.commands.stopping import StopSignals
 from trivium.core.server import Server
-from trivium.frontends.http.frontend import DrainReport
+from trivium.frontends.http.ending import DrainReport
 from trivium.servers.djl.command import life as djl
 from trivium.servers.djl.command import settings as djl_settings
 from trivium.servers.djl.command import sources as djl_sources

@@ -17,7 +17,7 @@ from trivium.frontends.entrance import EVERYBODY, Entrance
 from trivium.frontends.h2.connection import H2Connection
 from trivium.frontends.h2.shared import Shared
 from trivium.frontends.h2.state import GrpcLimits, GrpcState
-from trivium.frontends.http.frontend import DrainReport
+from trivium.frontends.http.ending import DrainReport
 from trivium.frontends.thread_offload import ThreadOffload
 from trivium.frontends.tls import TlsDoor
 from trivium.types.interfaces import InferenceCore, RpcProtocol
@@ -66,7 +66,7 @@ class H2Frontend:
         limits = site.limits
         loop = asyncio.get_running_loop()
         shared = Shared(site, loop.time, time.time, self._offload, self._emptied)
-        site.log = self._shared_log or open_log(limits.access_log)
+        site.log = self._shared_log or open_log(limits.access_log, limits.logs_alike)
         make: Callable[[], asyncio.BaseProtocol] = partial(H2Connection, shared, self._guests, loop)
         if self._tls is not None:
             self._door = TlsDoor(self._tls, "h2", _HANDSHAKE_SECONDS, make)

@@ -5,7 +5,6 @@ request in `exchange`; the clock is read by the sweeper in `state`.
 """
 
 import asyncio
-import contextlib
 import errno
 import os
 from collections.abc import Callable, Mapping
@@ -13,11 +12,10 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import msgspec
-
 from trivium.frontends.access_log import AnswerLog, close_log, open_log
 from trivium.frontends.entrance import EVERYBODY, Entrance
 from trivium.frontends.http.connection import HttpConnection
+from trivium.frontends.http.ending import DrainReport, cut_all, drained, until_empty
 from trivium.frontends.http.state import HttpDebugState, HttpState, Sweeper
 from trivium.frontends.limits import HttpLimits
 from trivium.frontends.thread_offload import ThreadOffload
@@ -26,15 +24,6 @@ from trivium.types.interfaces import Core, WireProtocol
 from trivium.types.listeners import BindAddress
 
 _BACKLOG = 1024
-_FAREWELL_SECONDS = 0.5
-"""For the answers to leave that say that the time was up."""
-
-
-class DrainReport(msgspec.Struct, frozen=True, gc=False):
-    """Tells how many requests were `answered` in all, and which a drain has cut off (method, path, age)."""
-
-    answered: int
-    unfinished: tuple[str, ...]
 
 
 class HttpFrontend:
@@ -85,7 +74,7 @@ class HttpFrontend:
                 make, bind.host, bind.port, backlog=_BACKLOG, reuse_port=bind.is_shared or None
             )
         try:
-            site.log = self._shared_log or open_log(site.limits.access_log)
+            site.log = self._shared_log or open_log(site.limits.access_log, site.limits.logs_alike)
         except OSError:
             self.stop_accepting()
             raise
@@ -113,17 +102,7 @@ class HttpFrontend:
         is up.
         """
         self.stop_accepting()
-        site = self._site
-        site.drain()
-        await self._until_empty(grace)
-        site.now = asyncio.get_running_loop().time()
-        unfinished = tuple(
-            text for connection in site.connections if (text := connection.unfinished()) is not None
-        )
-        report = DrainReport(site.answered, unfinished)
-        for connection in tuple(site.connections):
-            connection.end()
-        await self._until_empty(_FAREWELL_SECONDS)
+        report = await drained(self._site, grace)
         self._cut_all()
         return report
 
@@ -133,7 +112,7 @@ class HttpFrontend:
         self._cut_all()
         if self._door is not None:
             await self._door.close()
-        await self._until_empty(None)
+        await until_empty(self._site, None)
         if self._sweeper is not None:
             self._sweeper.close()
         await self._offload.close()
@@ -142,16 +121,7 @@ class HttpFrontend:
     def _cut_all(self) -> None:
         if self._door is not None:
             self._door.cut()
-        for connection in tuple(self._site.connections):
-            connection.abort()
-
-    async def _until_empty(self, seconds: float | None) -> None:
-        site = self._site
-        if site.connections:
-            site.emptied.clear()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await site.emptied.wait()
+        cut_all(self._site)
 
 
 async def _check_free(path: str) -> None:

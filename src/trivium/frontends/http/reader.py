@@ -15,6 +15,7 @@ from httptools import (
 )
 
 from trivium.frontends.http.exchange import Exchange, Outlet
+from trivium.frontends.http.head_limits import check_fields, long_fields, long_target, many_fields
 from trivium.frontends.http.request import (
     SPARE,
     Request,
@@ -287,7 +288,7 @@ class RequestReader:
             return
         self._repeats += 1
         if self._repeats > self._site.limits.header_count:
-            self._refuse_count()
+            raise many_fields(self._site.limits)
         value = value.rstrip()
         join_repeated(headers, name, value)
         self._last[name] = value
@@ -300,9 +301,9 @@ class RequestReader:
             return
         site, parser, headers, url = self._site, self._parser, self._headers, self._url
         if self._barren > site.limits.header_bytes or len(headers) > site.limits.header_count:
-            self._check_head()
+            check_fields(headers, site.limits)
         if len(url) > site.limits.url_bytes:
-            self._refuse_url()
+            raise long_target(site.limits)
         is_http11 = keeps_alive = parser.should_keep_alive()
         if not keeps_alive or b"connection" in headers:
             is_http11 = _is_http11(parser.get_http_version())
@@ -380,36 +381,11 @@ class RequestReader:
             self._is_primed = True
             self._parser.feed_data(b"POST / HTTP/1.1\r\n" + framing + b"\r\n\r\n")
 
-    def _check_head(self) -> None:
-        if len(self._headers) > self._site.limits.header_count:
-            self._refuse_count()
-        size = sum(len(name) + len(value) + 4 for name, value in self._headers.items())
-        if size > self._site.limits.header_bytes:
-            self._refuse_bytes()
-
     def _refuse_hoard(self) -> None:
         self.is_done = True
         if self.is_in_head and len(self._url) > self._site.limits.url_bytes:
-            self._refuse_url()
-        self._refuse_bytes()
-
-    def _refuse_url(self) -> None:
-        limit = self._site.limits.url_bytes
-        raise ServeError(
-            Code.TOO_LARGE, f"the request target is longer than {limit} bytes; shorten it.", status=414
-        )
-
-    def _refuse_bytes(self) -> None:
-        limit = self._site.limits.header_bytes
-        raise ServeError(
-            Code.TOO_LARGE, f"the header fields exceed {limit} bytes; send fewer or shorter ones.", status=431
-        )
-
-    def _refuse_count(self) -> None:
-        limit = self._site.limits.header_count
-        raise ServeError(
-            Code.TOO_LARGE, f"there are more than {limit} header fields; send fewer.", status=431
-        )
+            raise long_target(self._site.limits)
+        raise long_fields(self._site.limits)
 
 
 def _is_http11(version: str) -> bool:
