@@ -45,10 +45,10 @@ e2e: .venv-test/.made .venv-tritonserver/.made .venv-newer/.made .venv-kserve/.m
 	.venv-kserve/bin/pip install --quiet --disable-pip-version-check kserve==0.21.0
 	touch $@
 
-# Helm itself, as a library, and Kubernetes' schemas.
+# Helm itself, as a library, and the schemas of Kubernetes and of Compose.
 .venv-helm/.made: Makefile
 	$(PYTHON) -m venv .venv-helm
-	.venv-helm/bin/pip install --quiet --disable-pip-version-check helm-python-sdk==0.2.2 kubernetes-validate==1.37.0 pyyaml
+	.venv-helm/bin/pip install --quiet --disable-pip-version-check helm-python-sdk==0.2.2 kubernetes-validate==1.37.0 check-jsonschema==0.39.0 pyyaml
 	touch $@
 
 # Schemathesis, which makes requests of a description, with a hypothesis and a pytest plugin of its own.

@@ -1,13 +1,14 @@
 """`trivium deploy PATH --to TARGET`: writes what a cluster needs to serve a folder, and applies nothing."""
 
 import asyncio
+import re
 from pathlib import Path
 
 import click
 from rich.console import Console
 
 from trivium.cli.deploy_files import TARGETS
-from trivium.cli.deployment import deployment_of
+from trivium.cli.deployment import default_image, deployment_of
 from trivium.cli.findings import print_model
 from trivium.commands.visible_console import only_text
 from trivium.config.options import ModelsConfig, ServerConfig
@@ -15,6 +16,16 @@ from trivium.examination import Examination
 from trivium.model_catalogue import MODELS
 from trivium.types.errors import said_by
 from trivium.types.spec import InvalidModel, ModelSpec
+
+_IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]*")
+
+
+def _judged_image(context: click.Context, option: click.Parameter, value: str) -> str:
+    if value and not _IMAGE.fullmatch(value):
+        raise click.BadParameter(
+            f"{value!r} is no name of an image; write it like registry.example/trivium:0.1-cpu."
+        )
+    return value
 
 
 @click.command("deploy")
@@ -25,7 +36,12 @@ from trivium.types.spec import InvalidModel, ModelSpec
 @click.option(
     "-o", "--output", default=".", type=click.Path(path_type=Path, file_okay=False), help="Folder for them."
 )
-@click.option("--image", default="", help="Image to start, in place of trivium:VERSION-cpu or -cuda.")
+@click.option(
+    "--image",
+    default="",
+    callback=_judged_image,
+    help=f"Image to start, in place of {default_image(0)}, or -cuda with GPUs.",
+)
 @click.option("--name", default="", help="Name of the objects, in place of the model's or folder's.")
 @click.option(
     "--gpus",

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from trivium.cli.deployment import LAST_SECONDS, PRE_STOP, Deployment, grace_seconds
+from trivium.cli.deployment import LAST_SECONDS, PRE_STOP, Deployment, grace_seconds, in_comment, quoted
 from trivium.cli.kserve_objects import KserveModel, runtime_for, runtime_text, service_text
 from trivium.config.options import GeneralConfig
 
@@ -27,7 +27,7 @@ def kserve(deployment: Deployment) -> dict[str, str]:
         storage=f"pvc://{deployment.name}-models",
         resources=resources,
         variables=(("TRIVIUM_ENGINE_PARAMETERS", parameters),) if parameters else (),
-        note=f"Copy what is in {deployment.path} to the volume claim {deployment.name}-models, or name another place: "
+        note=f"Copy what is in {deployment.place} to the volume claim {deployment.name}-models, or name another place: "
         "s3://, gs://, hf://.",
     )
     runtime_yaml = runtime_text(runtime, deployment.image, is_cluster_wide=False, name=name)
@@ -40,7 +40,7 @@ def helm(deployment: Deployment) -> dict[str, str]:
     if not repository or "/" in tag:
         repository, tag = deployment.image, "latest"
     parameters = (
-        f'env:\n  - {{name: TRIVIUM_ENGINE_PARAMETERS, value: "{deployment.engine_parameters}"}}\n'
+        f"env:\n  - {{name: TRIVIUM_ENGINE_PARAMETERS, value: {quoted(deployment.engine_parameters)}}}\n"
         if deployment.engine_parameters
         else ""
     )
@@ -54,10 +54,10 @@ image:
 # Two, so that one serves while the other is replaced.
 replicaCount: 2
 models:
-  # A volume claim with what is in {deployment.path}: copy that there first. Replicas only read it.
+  # A volume claim with what is in {deployment.place}: copy that there first. Replicas only read it.
   claim: {deployment.name}-models
-  # What is served of it: {", ".join(deployment.models)}.
-  places: [{_place(deployment, "/models")}]
+  # What is served of it: {in_comment(", ".join(deployment.models))}.
+  places: [{quoted(_place(deployment, "/models"))}]
 resources:
   # {deployment.why_memory}.
   requests: {{cpu: "1", memory: {deployment.memory}}}
@@ -73,7 +73,7 @@ def compose(deployment: Deployment) -> dict[str, str]:
     place = f"/models/{deployment.path.name}" if is_file else "/models"
     source = deployment.path.resolve()
     parameters = (
-        f'    environment: {{TRIVIUM_ENGINE_PARAMETERS: "{deployment.engine_parameters}"}}\n'
+        f"    environment: {{TRIVIUM_ENGINE_PARAMETERS: {_for_compose(deployment.engine_parameters)}}}\n"
         if deployment.engine_parameters
         else ""
     )
@@ -95,7 +95,7 @@ services:
   trivium:
     image: {deployment.image}
     # Within the container it listens to all; without keys, as --open says. Who reaches it decides `ports`.
-    command: [trivium, serve, "{_place(deployment, place)}", --host=0.0.0.0, --open]
+    command: [trivium, serve, {_for_compose(_place(deployment, place))}, --host=0.0.0.0, --open]
     ports:
       # This machine alone. HTTP, and gRPC.
       - "127.0.0.1:8080:8080"
@@ -103,8 +103,8 @@ services:
     volumes:
       # The models, where they lie; nobody writes to them.
       - type: bind
-        source: {_quoted(str(source))}
-        target: {place}
+        source: {_for_compose(str(source))}
+        target: {_for_compose(place)}
         read_only: true
 {parameters}    # Nothing is written but there.
     read_only: true
@@ -120,12 +120,18 @@ services:
     }
 
 
+RAY_DEPLOYMENT = "trivium"
+"""What `trivium.ray` calls its deployment."""
+
+
 def ray(deployment: Deployment) -> dict[str, str]:
     """Return a RayService whose replicas are whole servers."""
     gpus = f", num_gpus: {deployment.gpus}" if deployment.gpus else ""
+    given = deployment.engine_parameters
+    parameters = f", engine_parameters: {quoted(given)}" if given else ""
     return {
         "rayservice.yaml": f"""\
-# For KubeRay. Copy what is in {deployment.path} to the volume claim {deployment.name}-models first.
+# For KubeRay. Copy what is in {deployment.place} to the volume claim {deployment.name}-models first.
 apiVersion: ray.io/v1
 kind: RayService
 metadata:
@@ -138,9 +144,10 @@ spec:
         route_prefix: /
         # One replica is one whole Trivium, with its batching, streams and health.
         import_path: trivium.ray:app
-        args: {{paths: ["{_place(deployment, "/models")}"]}}
+        # `open`: without keys, whoever reaches the Service is served. With `keys: FILE` those who have one.
+        args: {{paths: [{quoted(_ray_mount(deployment))}], open: true{parameters}}}
         deployments:
-          - name: Trivium
+          - name: {RAY_DEPLOYMENT}
             # What Ray reckons with for a replica; it is no limit.
             ray_actor_options: {{num_cpus: 1{gpus}}}
   rayClusterConfig:
@@ -176,10 +183,15 @@ def _ray_pod(deployment: Deployment, name: str) -> str:
                 requests: {{cpu: "1", memory: {_with_store(deployment.memory)}}}
                 limits: {{memory: {_with_store(deployment.memory)}{_gpu_limit(deployment)}}}
               volumeMounts:
-                - {{name: models, mountPath: /models, readOnly: true}}
+                # A single model is named after its folder.
+                - {{name: models, mountPath: {quoted(_ray_mount(deployment))}, readOnly: true}}
           volumes:
             - name: models
               persistentVolumeClaim: {{claimName: {deployment.name}-models, readOnly: true}}"""
+
+
+def _ray_mount(deployment: Deployment) -> str:
+    return f"/models/{deployment.models[0]}" if deployment.is_single else "/models"
 
 
 def _with_store(memory: str) -> str:
@@ -199,9 +211,9 @@ def _place(deployment: Deployment, mounted: str) -> str:
     return f"{deployment.models[0]}={mounted}" if deployment.is_single else mounted
 
 
-def _quoted(text: str) -> str:
-    """Return a text as YAML in single quotes; Compose takes a dollar for a variable unless it is doubled."""
-    return "'" + text.replace("'", "''").replace("$", "$$") + "'"
+def _for_compose(text: str) -> str:
+    """Return a text as Compose reads it: a dollar begins a variable there unless it is doubled."""
+    return quoted(text.replace("$", "$$"))
 
 
 TARGETS: Mapping[str, Callable[[Deployment], dict[str, str]]] = {

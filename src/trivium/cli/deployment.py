@@ -3,12 +3,14 @@
 Read from the specs that `trivium check` shows. Pure but for the sizes of files. Must not know how a target writes it.
 """
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+from trivium.codecs.visible_text import visible
 from trivium.config.options import GeneralConfig
 from trivium.types.spec import Device, ModelSpec
 
@@ -82,6 +84,11 @@ class Deployment:
         return len(self.models) == 1
 
     @property
+    def place(self) -> str:
+        """The folder or file, as a comment of one line may show it."""
+        return in_comment(str(self.path))
+
+    @property
     def why_memory(self) -> str:
         """Say where the figure comes from."""
         return f"768 MiB for the server, and 1.3 times the {self.size / 2**20:.1f} MiB of the models' files"
@@ -93,8 +100,19 @@ def grace_seconds(drain: float = GeneralConfig().drain_timeout) -> int:
 
 
 def default_image(gpus: int) -> str:
-    """Return the name that an image built by `docker build` has here."""
-    return f"trivium:{version('trivium')}-{'cuda' if gpus else 'cpu'}"
+    """Return the tag that docs/containers.md builds an image by: this version's, for processors or for GPUs."""
+    release = ".".join(version("trivium").split(".")[:2])
+    return f"trivium:{release}-{'cuda' if gpus else 'cpu'}"
+
+
+def quoted(text: str) -> str:
+    """Return any text as a scalar of YAML, on one line."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def in_comment(text: str) -> str:
+    """Return any text so that it stands on one line."""
+    return " ".join(visible(text).splitlines())
 
 
 def object_name(text: str) -> str:

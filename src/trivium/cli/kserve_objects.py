@@ -6,7 +6,15 @@ One table is behind the files in `deploy/kserve` and behind `trivium deploy --to
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trivium.cli.deployment import ANY_FORMAT, LAST_SECONDS, PRE_STOP, Deployment, grace_seconds
+from trivium.cli.deployment import (
+    ANY_FORMAT,
+    LAST_SECONDS,
+    PRE_STOP,
+    Deployment,
+    grace_seconds,
+    in_comment,
+    quoted,
+)
 
 MOUNT = "/mnt/models"
 """Where KServe's storage initializer puts what `storageUri` names."""
@@ -97,6 +105,7 @@ TORCHSERVE = KserveRuntime(
         ("TS_SERVICE_ENVELOPE", "{{.Labels.serviceEnvelope}}"),
         ("TS_INFERENCE_ADDRESS", f"http://0.0.0.0:{_HTTP}"),
         ("TS_MANAGEMENT_ADDRESS", "http://127.0.0.1:8081"),
+        ("TS_GRPC_INFERENCE_ADDRESS", "0.0.0.0"),
         ("TS_DISABLE_TOKEN_AUTHORIZATION", "true"),
     ),
     metrics=8082,
@@ -127,8 +136,10 @@ def runtime_text(runtime: KserveRuntime, image: str, *, is_cluster_wide: bool, n
     """Return a runtime as YAML, each part explained: of one namespace, or of the whole cluster."""
     kind = "ClusterServingRuntime" if is_cluster_wide else "ServingRuntime"
     formats = "\n".join(f'    - {{name: {each}, version: "{number}"}}' for each, number in runtime.formats)
-    args = "\n".join(f'        - "{word}"' for word in runtime.args)
-    variables = "".join(f'        - {{name: {key}, value: "{value}"}}\n' for key, value in runtime.variables)
+    args = "\n".join(f"        - {quoted(word)}" for word in runtime.args)
+    variables = "".join(
+        f"        - {{name: {key}, value: {quoted(value)}}}\n" for key, value in runtime.variables
+    )
     return f"""\
 # {runtime.about}
 apiVersion: serving.kserve.io/v1alpha1
@@ -205,7 +216,9 @@ def runtime_for(deployment: Deployment) -> KserveRuntime:
     if row is FOLDER or deployment.models == (deployment.name,):
         return row
     named = _serving(f"{deployment.models[0]}={MOUNT}")
-    return KserveRuntime(row.name, row.formats, named, f"The model {deployment.models[0]}, by this name.")
+    return KserveRuntime(
+        row.name, row.formats, named, f"The model {in_comment(deployment.models[0])}, by this name."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +239,9 @@ class KserveModel:
 
 def service_text(model: KserveModel) -> str:
     """Return an InferenceService as YAML, each part explained."""
-    variables = "".join(f'        - {{name: {key}, value: "{value}"}}\n' for key, value in model.variables)
+    variables = "".join(
+        f"        - {{name: {key}, value: {quoted(value)}}}\n" for key, value in model.variables
+    )
     env = f"      env:\n{variables}" if variables else ""
     port = f"      ports:\n        - {model.port}\n" if model.port else ""
     resources = model.resources or ""
