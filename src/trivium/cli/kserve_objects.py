@@ -69,8 +69,8 @@ FOLDER = KserveRuntime(
     "trivium",
     ((ANY_FORMAT, "1"),),
     _serving(MOUNT),
-    "A folder of models of any format, each under its own name.",
-    example="digits.onnx, words/app.py, resnet/config.pbtxt",
+    "A folder of models of one format, each under its own name.",
+    example="iris/serving.properties, iris/model.py, words/serving.properties, words/model.py",
 )
 TRITON = KserveRuntime(
     "trivium-triton",
@@ -213,7 +213,7 @@ def runtime_for(deployment: Deployment) -> KserveRuntime:
     """
     wanted = deployment.kserve_format
     row = next((each for each in RUNTIMES if each.formats == ((wanted, each.formats[0][1]),)), FOLDER)
-    if row is FOLDER or deployment.models == (deployment.name,):
+    if not deployment.is_single or (row is not FOLDER and deployment.models == (deployment.name,)):
         return row
     named = _serving(f"{deployment.models[0]}={MOUNT}")
     return KserveRuntime(

@@ -58,6 +58,8 @@ _BEGINNINGS = {
 _BIN = ".bin"
 _SAVED = "saved_model.pb"
 _HEAD = 256
+_DEEPEST = 4
+"""Folders around a folder with one model file."""
 
 FOLDERS: Mapping[str, str] = {"model.xml": "openvino"}
 """A file that makes a folder the model -> its engine, which opens further files beside it."""
@@ -218,9 +220,10 @@ def _sources(field: str, tensors: tuple[TensorSpec, ...], source: Origin) -> dic
 class LoneFileFormat:
     """A folder that holds one model file, whatever its name, and no other folder: that file, named after the folder.
 
-    So a model comes to a folder of its own where whoever fetches it decides the folder, as KServe does. Files of any
-    engine are asked for last: a folder that another format knows is that format's. Those of `engines` may go before
-    others, whose folders have settings beside them.
+    So a model comes to a folder of its own where whoever fetches it decides the folder, as KServe does; an archive that
+    was unpacked there may have left folders that hold nothing but a folder. Files of any engine are asked for last: a
+    folder that another format knows is that format's. Those of `engines`, which have no further folders around them,
+    may go before others, whose folders have settings beside them.
     """
 
     expects = "a folder without folders in it, with one model file among its files"
@@ -232,15 +235,25 @@ class LoneFileFormat:
     def claims(self, path: Path) -> bool:
         """Return whether there is exactly one file that a bare file could be."""
         try:
-            file = _lone_file(path)
+            file = _lone_file(self._inner(path))
             return file is not None and (not self._engines or _engine_of(file) in self._engines)
         except OSError:
             return False
+
+    def _inner(self, path: Path) -> Path:
+        """Return the folder that a folder holds, and nothing but that. Raises OSError."""
+        for _ in range(0 if self._engines else _DEEPEST):
+            entries = _seen(path) if path.is_dir() else []
+            if len(entries) != 1 or not entries[0].is_dir() or entries[0].name.isdecimal():
+                break
+            path = entries[0]
+        return path
 
     def read(self, path: Path, defaults: Defaults) -> ReadResult:
         """One version, "1", as the file by itself would be."""
         if path.name in ("", ".."):
             path = path.resolve()
+        path = self._inner(path)
         file = _lone_file(path)
         if file is None:
             found = "no model file, or several"

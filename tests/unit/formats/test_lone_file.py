@@ -27,6 +27,11 @@ def folder(root: Path, *files: str, start: bytes = b"x") -> Path:
         (["iris.ubj", "more/iris.onnx"], False),
         (["iris.ubj", "serving.properties"], False),
         (["README.md"], False),
+        (["model/iris.ubj"], True),
+        (["model/0001/saved_model.pb"], True),
+        (["a/b/c/d/iris.ubj"], True),
+        (["a/b/c/d/e/iris.ubj"], False),
+        (["a/b/iris.ubj", "a/README.md"], False),
     ],
 )
 def test_which_folders_are_one_file(tmp_path: Path, files: list[str], is_one: bool) -> None:
@@ -45,8 +50,16 @@ def test_it_is_named_after_its_folder(tmp_path: Path) -> None:
     assert str(spec.origin["name"]) == "the folder's name"
 
 
+def test_folders_around_it_do_not_name_it(tmp_path: Path) -> None:
+    """What an archive leaves: kserve/kserve#1684."""
+    path = folder(tmp_path, "digits/0001/saved_model.pb")
+    (spec,) = LONE.read(path, Defaults()).specs
+    assert (spec.name, spec.root, spec.engine) == ("digits", path / "digits" / "0001", "tensorflow")
+
+
 def test_tables_of_two_libraries_alone_go_before_other_formats(tmp_path: Path) -> None:
     assert not LONE_TABLE.claims(folder(tmp_path / "a", "model.ubj"))
+    assert not LONE_TABLE.claims(folder(tmp_path / "d", "iris/model.joblib"))
     assert LONE_TABLE.claims(folder(tmp_path / "b", "model.joblib"))
     assert LONE_TABLE.claims(folder(tmp_path / "c", "model.bst", start=b"tree\nversion=v4"))
 
