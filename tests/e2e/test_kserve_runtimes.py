@@ -19,6 +19,7 @@ from tests.harness.engine_files import ROWS, write_scripted
 from tests.harness.kserve_pod import ROOT, objects, pod
 from tests.harness.saved_models import process, save_digits
 from tests.harness.table_models import digits, write
+from tests.harness.task_models import write_task
 
 KSERVE = ROOT / ".venv-kserve" / "bin" / "python"
 CLIENT = Path(__file__).parent / "kserve_client" / "standing.py"
@@ -92,8 +93,13 @@ def variables_of(runtime: str) -> Mapping[str, str]:
     return {each["name"]: each["value"] for each in service["spec"]["predictor"]["model"].get("env", [])}
 
 
-def test_every_runtime_is_asked() -> None:
-    assert {*CASES, "trivium-huggingface", "trivium-torchserve"} == set(objects("runtimes.yaml"))
+def test_every_runtime_is_asked_by_every_protocol_that_it_states() -> None:
+    """That of TorchServe by `test_kserve_runtime`, for each of its envelopes."""
+    runtimes = objects("runtimes.yaml")
+    assert {*CASES, "trivium-huggingface", "trivium-torchserve"} == set(runtimes)
+    for name, case in CASES.items():
+        assert ("v1" in runtimes[name]["spec"]["protocolVersions"]) == case.v1, name
+    assert runtimes["trivium-huggingface"]["spec"]["protocolVersions"] == ["v2", "grpc-v2"]
 
 
 @pytest.mark.parametrize("runtime", CASES)
@@ -143,3 +149,24 @@ def digits_of(values: list[Any]) -> list[int]:
     if isinstance(values[0], list) and len(values[0]) > 1:
         return [row.index(max(row)) for row in values]
     return [int(row[0] if isinstance(row, list) else row) for row in values]
+
+
+TEXTS = ["a good day", "nothing at all"]
+
+
+def test_kserves_clients_get_the_classes_of_texts(kserve: Callable[..., Any], tmp_path: Path) -> None:
+    mount = tmp_path / "mnt" / "models"
+    write_task(mount, "classes")
+    with pod("trivium-huggingface", mount, tmp_path / "log") as running:
+        running.await_ready()
+        url = f"http://127.0.0.1:{running.http}"
+        given = {"name": "text_input", "datatype": "BYTES", "shape": [len(TEXTS)], "data": TEXTS}
+        line = {"url": url, "rpc": f"127.0.0.1:{running.rpc}", "model": NAME, "inputs": [given]}
+        found = kserve(**line)
+        assert "error" not in found, (found, running.said())
+    told = [found[wire]["answer"] for wire in ("v2", "v2 binary", "grpc")]
+    assert all(each == told[0] for each in told), told
+    labels = [json.loads(one) for one in told[0]]
+    assert len(labels) == len(TEXTS)
+    assert all("label" in json.dumps(one) for one in labels)
+    assert found["live"] is found["server ready"] is found["rpc ready"] is True

@@ -13,12 +13,11 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.harness import table_models
-from tests.harness.commands import trivium
 from tests.harness.raw_http import ask, get
 from tests.harness.server_process import SECONDS, ServerProcess, running
 
 ROOT = Path(__file__).parents[2]
-HELM, KSERVE = (ROOT / f".venv-{name}" / "bin" / "python" for name in ("helm", "kserve"))
+HELM = ROOT / ".venv-helm" / "bin" / "python"
 HERE = Path(__file__).parent
 SIX = [
     {},
@@ -76,23 +75,6 @@ def test_helm_renders_the_chart_and_refuses_what_cannot_be() -> None:
         drain, pre_stop = values.get("drainTimeout", 25), values.get("preStopSeconds", 5)
         assert pod["terminationGracePeriodSeconds"] == drain + pre_stop + 5
         assert f"--drain-timeout={drain}" in pod["containers"][0]["args"]
-
-
-@pytest.mark.skipif(not KSERVE.exists(), reason="make e2e installs KServe's SDK")
-def test_kserves_sdk_knows_every_word_of_our_objects(tmp_path: Path) -> None:
-    table_models.write(tmp_path / "digits.ubj", "xgboost")
-    done = trivium("deploy", tmp_path / "digits.ubj", "--to", "kserve", "-o", tmp_path / "made")
-    assert done.returncode == 0, done.stdout
-    files = [*(ROOT / "deploy" / "kserve").glob("*.yaml"), *(tmp_path / "made").glob("*.yaml")]
-    read = subprocess.run(
-        [KSERVE, HERE / "kserve_client" / "objects.py", *files],
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    assert (read.returncode, read.stderr) == (0, "")
-    assert read.stdout.splitlines() == ["42"]
 
 
 def words_of(runtime: str, name: str, mount: Path) -> list[str]:

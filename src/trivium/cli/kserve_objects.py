@@ -22,6 +22,8 @@ MOUNT = "/mnt/models"
 TRUST = "sklearn.trust_insecure_model_files=true"
 _NAMED = f"{{{{.Name}}}}={MOUNT}"
 _HTTP = 8080
+_ALL = ("v1", "v2", "grpc-v2")
+_V2 = ("v2", "grpc-v2")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ class KserveRuntime:
 
     args: tuple[str, ...]
     about: str
-    protocols: tuple[str, ...] = ("v1", "v2", "grpc-v2")
+    protocols: tuple[str, ...] = _ALL
     grpc: int = 8001
     variables: tuple[tuple[str, str], ...] = ()
     probe: str = "/v2/health"
@@ -55,12 +57,13 @@ def _serving(*places: str) -> tuple[str, ...]:
     )
 
 
-def _single(name: str, number: str, example: str) -> KserveRuntime:
+def _single(name: str, number: str, example: str, protocols: tuple[str, ...] = _ALL) -> KserveRuntime:
     return KserveRuntime(
         f"trivium-{name}",
         ((name, number),),
         _serving(_NAMED),
         f"One model of {name}, under the name of its InferenceService.",
+        protocols,
         example=example,
     )
 
@@ -84,7 +87,7 @@ TRITON = KserveRuntime(
         "--allow-http=true",
     ),
     "Takes the place of kserve-tritonserver: its arguments, another image.",
-    ("v2", "grpc-v2"),
+    _V2,
     9000,
     metrics=8002,
     example="resnet/config.pbtxt, resnet/1/model.onnx",
@@ -117,7 +120,7 @@ RUNTIMES: Sequence[KserveRuntime] = (
     TORCHSERVE,
     _single("onnx", "1", "model.onnx"),
     _single("pytorch", "2", "model.pt, a TorchScript file or a program of torch.export"),
-    _single("huggingface", "1", "config.json, model.safetensors, tokenizer.json"),
+    _single("huggingface", "1", "config.json, model.safetensors, tokenizer.json", _V2),
     _single("sklearn", "1", "model.skops, or model.joblib, which has to be trusted"),
     _single("xgboost", "1", "model.ubj, model.json or model.bst"),
     _single("lightgbm", "4", "model.bst or model.txt"),
