@@ -28,7 +28,7 @@ test: .venv-test/.made  ## Unit and contract tests.
 	.venv-test/bin/python -m pytest -m "not slow" -n auto --maxprocesses 8 tests/unit
 	.venv-test/bin/python -m pytest -m "not slow and not soak" -n 2 --dist loadfile tests/contract
 
-e2e: .venv-test/.made .venv-tritonserver/.made .venv-newer/.made .venv-kserve/.made .venv-schemathesis/.made .venv-tokenizers/.made .venv-test/.chromium .venv-test/.promtool  ## The real server as a child process, real clients, long properties, fuzzing.
+e2e: .venv-test/.made .venv-tritonserver/.made .venv-newer/.made .venv-kserve/.made .venv-helm/.made .venv-schemathesis/.made .venv-tokenizers/.made .venv-test/.chromium .venv-test/.promtool  ## The real server as a child process, real clients, long properties, fuzzing.
 	.venv-test/bin/python -m pytest -m "not alone and not soak" -n 2 --dist loadfile tests/e2e
 	PYTHONPATH=.venv-newer .venv-test/bin/python -m pytest -m "not soak" -n 2 --dist loadfile tests/e2e/test_tritonclient*.py
 	.venv-test/bin/python -m pytest -m "alone and not soak" tests/e2e
@@ -43,6 +43,12 @@ e2e: .venv-test/.made .venv-tritonserver/.made .venv-newer/.made .venv-kserve/.m
 .venv-kserve/.made: Makefile
 	$(PYTHON) -m venv .venv-kserve
 	.venv-kserve/bin/pip install --quiet --disable-pip-version-check kserve==0.21.0
+	touch $@
+
+# Helm itself, as a library, and the schemas of Kubernetes and of Compose.
+.venv-helm/.made: Makefile
+	$(PYTHON) -m venv .venv-helm
+	.venv-helm/bin/pip install --quiet --disable-pip-version-check helm-python-sdk==0.2.2 kubernetes-validate==1.37.0 check-jsonschema==0.39.0 pyyaml
 	touch $@
 
 # Programs that read a description: Schemathesis, which makes requests of it, with a hypothesis and a pytest plugin of

@@ -74,12 +74,14 @@ class Examination:
         formats: Sequence[Format] | None = None,
         *,
         runs: bool = False,
+        gpus: int | None = None,
     ) -> None:
         """`formats` go in place of the catalogue's; `runs` says whether models that a server would open in its own
-        process are run once. Raises INVALID for options that cannot be used.
+        process are run once; `gpus` is how many the machine has that will serve them, this one where it is None.
+        Raises INVALID for options that cannot be used.
         """
         self._find_engine, self._runs = catalogue.find_engine, runs
-        settings = core_config(config, "", count_gpus(), TraceSettings(), ())
+        settings = core_config(config, "", count_gpus() if gpus is None else gpus, TraceSettings(), ())
         check_engines(catalogue.engines, settings.defaults.engine_parameters)
         models = config.models
         trusts = trusts_code(settings.defaults.engine_parameters)
@@ -112,10 +114,7 @@ class Examination:
 
     def add(self, place: Place, form: Format | None = None, asked: ModelSource | None = None) -> None:
         """Take a path, or a source to fetch; see `Server.add`. Raises NOT_FOUND."""
-        if isinstance(place, ModelSource):
-            self._repository.add_remote(place)
-        else:
-            self._repository.add(place, form, asked)
+        self._repository.take(place, form, asked)
 
     async def models(self) -> AsyncIterator[ModelSpec | InvalidModel]:
         """Give each model, as it would run or with what keeps it from that, as soon as it is known."""

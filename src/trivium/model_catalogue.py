@@ -16,6 +16,7 @@ from trivium.fetchers.http import FETCHER as WEB
 from trivium.fetchers.hub import FETCHER as HUB
 from trivium.fetchers.s3 import FETCHER as S3
 from trivium.formats.bare import FORMAT as BARE
+from trivium.formats.bare import LONE, LONE_TABLE
 from trivium.machine.python_commands import own_module
 from trivium.types.interfaces import Engine, Fetcher, FindEngine, Format, TranslatorKind
 from trivium.types.lazy_tables import LazyList, LazyTable, LazyWhole, lazily
@@ -138,8 +139,10 @@ _FORMATS: tuple[Callable[[], Format], ...] = (
     lazily("trivium.servers.triton.repository.repository:FORMAT"),
     _torchserve,
     lazily("trivium.formats.huggingface.repository:FORMAT"),
+    lambda: LONE_TABLE,
     _djl,
     lazily("trivium.formats.typed:FORMAT"),
+    lambda: LONE,
 )
 _ENGINE_TABLE = LazyTable(_ENGINES)
 _TRANSLATORS = LazyWhole(_translators)

@@ -2,29 +2,27 @@
 its own client.
 
 The configuration has the keys and values of KServe's samples. What KServe mounts is read-only; where the tests run as
-root, that is enforced for the runtime of our page alone, which another user runs.
+root, that is enforced for our own runtime alone, which another user runs.
 """
 
 import base64
 import json
 import os
-import re
 import stat
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 from tests.fixtures import boxes
 from tests.harness.commands import trivium
+from tests.harness.kserve_pod import objects
 from tests.harness.ports import free_port
 from tests.harness.raw_http import Answer
 from tests.harness.server_process import environment
 from tests.harness.torchserve_command import READY, TorchServeFolder, TorchServeProcess, torchserve
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "moving-from-torchserve.md").read_text()
 KSERVE = ROOT / ".venv-kserve" / "bin" / "python"
 CLIENT = Path(__file__).parent / "kserve_client" / "calls.py"
 SECONDS = 120
@@ -214,7 +212,7 @@ def another_user() -> list[str]:
 
 
 @pytest.mark.parametrize("envelope", ["kserve", "kservev2"])
-def test_the_runtime_of_our_page_serves_a_sample_as_another_user(tmp_path: Path, envelope: str) -> None:
+def test_our_runtime_serves_a_sample_as_another_user(tmp_path: Path, envelope: str) -> None:
     """Among others what pytorch/serve#2968 and #3301 report: the sample by v2, and readiness without a key."""
     mount, work = tmp_path / "models", tmp_path / "work"
     boxes.torchserve(tmp_path)
@@ -224,8 +222,7 @@ def test_the_runtime_of_our_page_serves_a_sample_as_another_user(tmp_path: Path,
     work.mkdir()
     work.chmod(0o777)
     assert trivium("link", tmp_path / "bin").returncode == 0
-    (block,) = (text for text in re.findall(r"^```yaml\n(.*?)^```", PAGE, re.M | re.S) if "Runtime" in text)
-    (container,) = yaml.safe_load(block)["spec"]["containers"]
+    (container,) = objects("cluster-runtimes.yaml")["trivium-torchserve"]["spec"]["containers"]
     ports = {":8080": f":{free_port()}", ":8081": f":{free_port()}"}
     variables = {
         one["name"]: one["value"].replace("{{.Labels.serviceEnvelope}}", envelope) for one in container["env"]

@@ -1,4 +1,6 @@
-"""The argument of commands that take models: a path, a URL of what is to be fetched, or a model's name at a hub."""
+"""The argument of commands that take models: a path, a URL of what is to be fetched, or a model's name at a hub, each
+with the name that the model gets in front, if it shall have another one than its files say: `NAME=PATH`.
+"""
 
 import os
 from dataclasses import replace
@@ -9,7 +11,11 @@ import click
 from trivium.codecs.near_names import near
 from trivium.fetchers.hub_policy import SCHEME, HubModel, looks_like_a_name, read_uri
 from trivium.types.errors import Code, ServeError
+from trivium.types.registered_names import judge_name
 from trivium.types.sources import ModelSource, Place, located
+
+_SIGNS = frozenset("/:?@")
+"""What stands before a sign of equality that belongs to a URL or a path."""
 
 _NAMED = (SCHEME, "s3")
 """Schemes of what is fetched because the command line names it. The web's wait for --fetch-from: redirects lead on."""
@@ -17,8 +23,12 @@ _NAMED = (SCHEME, "s3")
 
 def place_of(word: str) -> Place:
     """Return what somebody named in one word. What is there goes before a name at the hub; and where a folder of the
-    name's first part is there, a path was meant. Raises NOT_FOUND for that, without asking anybody.
+    name's first part is there, a path was meant. Raises NOT_FOUND for that, without asking anybody; INVALID for a name
+    that no model may have.
     """
+    name, equals, rest = word.partition("=")
+    if equals and not _SIGNS & set(name) and not os.path.lexists(word):
+        return _named(name, place_of(rest), word)
     place = located(word)
     if isinstance(place, ModelSource):
         return replace(place, is_named=word.partition(":")[0].lower() in _NAMED)
@@ -29,6 +39,13 @@ def place_of(word: str) -> Place:
     if folder.is_dir():
         raise _mistyped(word, folder)
     return ModelSource(f"{SCHEME}://{word}", is_named=True)
+
+
+def _named(name: str, place: Place, word: str) -> ModelSource:
+    """Return the place of a model that gets this name."""
+    judge_name(name, f"a model before =, in {word}")
+    source = place if isinstance(place, ModelSource) else ModelSource(str(place))
+    return replace(source, name=name)
 
 
 def hub_model(word: str) -> HubModel:

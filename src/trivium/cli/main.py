@@ -31,6 +31,9 @@ COMMANDS = {
     "rm": Subcommand("trivium.cli.rm", "Remove models that were fetched from the hub."),
     "init": Subcommand("trivium.cli.init", "Make a small project: a model or handler, a test, a Dockerfile."),
     "check": Subcommand("trivium.cli.check", "Explain model folders and files without serving them."),
+    "deploy": Subcommand(
+        "trivium.cli.deploy", "Write manifests for a folder: --to kserve, helm, compose or ray."
+    ),
     "status": Subcommand("trivium.cli.status", "Show how a running server and its models do."),
     "doctor": Subcommand(
         "trivium.cli.doctor", "Look for what is wrong with this machine, and say what to do."

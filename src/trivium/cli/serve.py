@@ -154,7 +154,9 @@ def _opening(paths: Sequence[Place]) -> Iterator[Text]:
 
 
 def _shown(place: Place) -> str:
-    return shown(place.uri) if isinstance(place, ModelSource) else str(place)
+    if not isinstance(place, ModelSource):
+        return str(place)
+    return f"{place.name}={shown(place.uri)}" if place.name else shown(place.uri)
 
 
 def _loaded(console: Console, goes_on: bool, report: StartReport) -> Iterator[RenderableType]:

@@ -30,8 +30,14 @@ LONGEST = 1000
 
 
 def files_of(places: Iterable[Place]) -> list[Path]:
-    """Return what is followed of places: each path, or the file before the class of a handler."""
-    paths = [place for place in places if isinstance(place, Path)]
+    """Return what is followed of places: each path, or the file before the class of a handler; of what is fetched
+    nothing.
+    """
+    paths = [
+        place if isinstance(place, Path) else Path(place.uri)
+        for place in places
+        if isinstance(place, Path) or not place.is_remote
+    ]
     files = [
         path if path.exists() else path.with_name(path.name.rpartition(":")[0] or path.name) for path in paths
     ]

@@ -197,10 +197,7 @@ class Server:
         """Take a path to serve, or a source to fetch; before `start`. `form` saves asking the formats, `asked` is what
         shall hold in spite of its files. Raises NOT_FOUND, as `Repository.add`.
         """
-        if isinstance(place, ModelSource):
-            self._repository.add_remote(place)
-        else:
-            self._repository.add(place, form, asked)
+        self._repository.take(place, form, asked)
 
     async def start(
         self,

@@ -5,7 +5,7 @@ file does not tell, nothing else here does: such a file is refused with the ways
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -56,7 +56,10 @@ _BEGINNINGS = {
     ".xml": "no OpenVINO (<net)",
 }
 _BIN = ".bin"
+_SAVED = "saved_model.pb"
 _HEAD = 256
+_DEEPEST = 4
+"""Folders around a folder with one model file."""
 
 FOLDERS: Mapping[str, str] = {"model.xml": "openvino"}
 """A file that makes a folder the model -> its engine, which opens further files beside it."""
@@ -214,4 +217,85 @@ def _sources(field: str, tensors: tuple[TensorSpec, ...], source: Origin) -> dic
     return {f"{field}[{i}].{part}": source for i in range(len(tensors)) for part in parts}
 
 
+class LoneFileFormat:
+    """A folder that holds one model file, whatever its name, and no other folder: that file, named after the folder.
+
+    So a model comes to a folder of its own where whoever fetches it decides the folder, as KServe does; an archive that
+    was unpacked there may have left folders that hold nothing but a folder. Files of any engine are asked for last: a
+    folder that another format knows is that format's. Those of `engines`, which have no further folders around them,
+    may go before others, whose folders have settings beside them.
+    """
+
+    expects = "a folder without folders in it, with one model file among its files"
+
+    def __init__(self, name: str, engines: Collection[str] = ()) -> None:
+        self.name = name
+        self._engines = engines
+
+    def claims(self, path: Path) -> bool:
+        """Return whether there is exactly one file that a bare file could be."""
+        try:
+            file = _lone_file(self._inner(path))
+            return file is not None and (not self._engines or _engine_of(file) in self._engines)
+        except OSError:
+            return False
+
+    def _inner(self, path: Path) -> Path:
+        """Return the folder that a folder holds, and nothing but that. Raises OSError."""
+        for _ in range(0 if self._engines else _DEEPEST):
+            entries = _seen(path) if path.is_dir() else []
+            if len(entries) != 1 or not entries[0].is_dir() or entries[0].name.isdecimal():
+                break
+            path = entries[0]
+        return path
+
+    def read(self, path: Path, defaults: Defaults) -> ReadResult:
+        """One version, "1", as the file by itself would be."""
+        if path.name in ("", ".."):
+            path = path.resolve()
+        path = self._inner(path)
+        file = _lone_file(path)
+        if file is None:
+            found = "no model file, or several"
+            fault = Finding(Severity.ERROR, str(path), None, "", found, self.expects, "Leave one there.")
+            return ReadResult((), (InvalidModel(path.name, path, (fault,)),))
+        reading, named = FORMAT.read(file, defaults), Origin("the folder's name", "")
+        specs = tuple(
+            replace(
+                spec,
+                name=path.name,
+                groups=tuple(replace(group, name=path.name) for group in spec.groups),
+                origin={**spec.origin, "name": named},
+            )
+            for spec in reading.specs
+        )
+        return ReadResult(specs, tuple(replace(one, name=path.name) for one in reading.unreadable))
+
+    def finish(self, spec: ModelSpec, facts: ModelFacts) -> ModelSpec:
+        """Inputs and outputs as the file declares them."""
+        return FORMAT.finish(spec, facts)
+
+
+def _seen(path: Path) -> list[Path]:
+    return [entry for entry in path.iterdir() if not entry.name.startswith(".")]
+
+
+def _lone_file(path: Path) -> Path | None:
+    """Return the one model file of a folder; None where there is none, or another. Raises OSError."""
+    if not path.is_dir():
+        return None
+    entries = _seen(path)
+    if len(entries) == 1 and entries[0].name.isdecimal() and (entries[0] / _SAVED).is_file():
+        return entries[0] / _SAVED  # a version of TensorFlow Serving's
+    if any(entry.is_dir() or entry.name in _OTHERS for entry in entries):
+        return None
+    found = [entry for entry in entries if entry.is_file() and _engine_of(entry)]
+    return found[0] if len(found) == 1 else None
+
+
 FORMAT = BareFormat()
+LONE = LoneFileFormat("lone file")
+LONE_TABLE = LoneFileFormat("lone file of tables", ("sklearn", "lightgbm"))
+"""Estimators that DJL Serving would hand to a handler of its own, which takes bodies and no tensors; with a
+serving.properties beside them they are DJL's. A `.bst` of LightGBM it takes for XGBoost's.
+"""

@@ -63,3 +63,28 @@ def test_the_commands_for_the_cache_take_names_alone() -> None:
         with pytest.raises(ServeError) as caught:
             hub_model(word)
         assert caught.value.code is Code.INVALID
+
+
+@pytest.mark.parametrize(
+    ("word", "name", "uri"),
+    [
+        ("iris=models/smollm2", "iris", "models/smollm2"),
+        ("a.b-c=nowhere", "a.b-c", "nowhere"),
+        ("iris=hf://org/model", "iris", "hf://org/model"),
+    ],
+)
+def test_a_model_gets_the_name_in_front(word: str, name: str, uri: str) -> None:
+    place = place_of(word)
+    assert isinstance(place, ModelSource)
+    assert (place.name, place.uri) == (name, uri)
+
+
+def test_a_sign_of_equality_in_a_path_is_the_paths(here: Path) -> None:
+    (here / "a=b").mkdir()
+    assert place_of("a=b") == Path("a=b")
+    assert place_of("./a=c") == Path("./a=c")
+
+
+def test_a_name_that_no_model_may_have_is_refused() -> None:
+    with pytest.raises(ServeError, match="before ="):
+        place_of("=models")

@@ -22,7 +22,7 @@ from trivium.types.fetching import FetchModel
 from trivium.types.findings import Finding, Severity
 from trivium.types.interfaces import Format, SupportsHint, SupportsMembers, SupportsOverride, SupportsSource
 from trivium.types.operations import Load
-from trivium.types.sources import ModelSource
+from trivium.types.sources import ModelSource, Place
 from trivium.types.spec import InvalidModel, ModelSpec, ReadResult
 
 READ_SECONDS = 120.0
@@ -110,6 +110,15 @@ class Repository:
         """Give up what is being fetched, and let its threads go."""
         self._is_closed.set()
         self._fetching.shutdown(wait=False, cancel_futures=True)
+
+    def take(self, place: Place, form: Format | None = None, asked: ModelSource | None = None) -> None:
+        """Add a path, also one with a name for its model, or a source to fetch. Raises as `add`."""
+        if isinstance(place, Path):
+            self.add(place, form, asked)
+        elif place.is_remote:
+            self.add_remote(place)
+        else:
+            self.add(Path(place.uri), form, place)
 
     def add(self, path: Path, form: Format | None = None, asked: ModelSource | None = None) -> None:
         """Read it as the format that is given, whatever is in it now, else as the first that claims it, and with what

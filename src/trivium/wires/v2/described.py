@@ -153,7 +153,10 @@ def _generate_of(spec: ModelSpec) -> ModelBodies | None:
 
 
 _VERBS: Mapping[str, DescribedVerb] = {
-    Verb.LIVE: DescribedVerb(summary="Is the server alive?", answers=_PROBE),
+    Verb.LIVE: DescribedVerb(
+        summary="Is the server alive?",
+        answers={**_PROBE, "200": json_body(object_of({"live": {"type": "boolean"}}))},
+    ),
     Verb.READY: DescribedVerb(summary="Is the server, or a model, ready?", answers=_PROBE),
     Verb.METADATA: DescribedVerb(
         summary="Inputs and outputs of a model, or the server's extensions",

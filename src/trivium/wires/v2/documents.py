@@ -43,6 +43,8 @@ from trivium.wires.v2.words import OWN_ERRORS, ErrorTranslator
 _NOTHING = HttpAnswer(200, b"Content-Type: text/plain\r\n", (), 0)
 _NOT_READY = HttpAnswer(400, b"Content-Type: text/plain\r\n", (), 0)
 _DONE = json_answer(200, b"")
+_HEALTHY = {Verb.LIVE: json_answer(200, b'{"live":true}'), Verb.READY: json_answer(200, b'{"ready":true}')}
+"""What KServe's own servers say, and its client reads; the protocol's original says nothing."""
 
 
 class Identity(msgspec.Struct, frozen=True, gc=False):
@@ -150,8 +152,8 @@ class IndexEntry(TypedDict):
 
 class DocumentEncoder(msgspec.Struct, frozen=True):
     """Writes the answer to one read route. `refusal` is an error in the request itself, which is answered where the
-    core has no error of its own. A probe of what is not ready gets the status `not_ready`. The garbage collector tracks
-    it, since an error's frames may lead back to it.
+    core has no error of its own. A probe of what is not ready gets the status `not_ready`; that of a server that is
+    has no body where it `is_original`. The garbage collector tracks it, since an error's frames may lead back to it.
     """
 
     target: Target
@@ -160,6 +162,7 @@ class DocumentEncoder(msgspec.Struct, frozen=True):
     refusal: ServeError | None = None
     not_ready: int = 400
     models: ModelDocuments = NO_DOCUMENTS
+    is_original: bool = False
 
     def encode(self, part: ResponsePart) -> HttpAnswer:
         """The document, or the error. Never raises."""
@@ -184,9 +187,9 @@ class DocumentEncoder(msgspec.Struct, frozen=True):
         return refuse(self.words.of_answer(error, verb, self.target.model))
 
     def _readiness(self, answer: Readiness, model: str) -> HttpAnswer:
-        """Empty for the server, as probes expect; a model's says why not."""
+        """Of the server, whether; a model's says why not."""
         if answer.ready:
-            return _NOTHING
+            return _NOTHING if model or self.is_original else _HEALTHY[Verb(self.target.verb)]
         if not model:
             return msgspec.structs.replace(_NOT_READY, status=self.not_ready)
         reason = answer.reason or f"The model {model!r} is not ready."

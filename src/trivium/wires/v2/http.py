@@ -161,8 +161,14 @@ class KServeHttp:
             operation = self._forwarded(head, decode_generate(target, body, self._ignored()))
             events = GenerateStreamEncoder(operation.id, self._words, operation.model)
             return operation, self._loads.around(head, self._telling(operation, events))
-        not_ready = self._abilities.not_ready
-        document = DocumentEncoder(target, self._identity, self._words, None, not_ready, self._models)
+        document = DocumentEncoder(
+            target,
+            self._identity,
+            self._words,
+            not_ready=self._abilities.not_ready,
+            models=self._models,
+            is_original=self._abilities.as_original,
+        )
         if verb in _READS:
             return _read(target), document
         return decode_control(target, body, self._abilities), document

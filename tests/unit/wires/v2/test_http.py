@@ -91,8 +91,11 @@ def ok(document):
 def test_health():
     yes, no = answer(Readiness(True)), answer(Readiness(False, "draining"))
     empty = b"%d\r\nContent-Type: text/plain\r\n\r\n"
-    assert exchange("GET", "/v2/health/live", yes) == (Live(), [empty % 200])
-    assert exchange("GET", "/v2/health/ready", yes, no) == (Ready(), [empty % 200, empty % 400])
+    assert exchange("GET", "/v2/health/live", yes) == (Live(), [ok(b'{"live":true}')])
+    assert exchange("GET", "/v2/health/ready", yes, no) == (Ready(), [ok(b'{"ready":true}'), empty % 400])
+    original = KServeHttp("triton", "2", KServeOptions(as_original=True))
+    for path in ("/v2/health/live", "/v2/health/ready"):
+        assert exchange("GET", path, yes, protocol=original)[1] == [empty % 200]
 
 
 def test_a_model_says_why_it_is_not_ready():
