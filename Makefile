@@ -122,7 +122,7 @@ original: .venv-test/.made .venv-original/.made  ## Ask the real TorchServe all 
 	touch $@
 
 vllm: .venv-vllm/.made  ## The real vLLM on this processor: its signatures beside the stand-in's, its tokens beside ours.
-	.venv-vllm/bin/python -m pytest tests/e2e/test_vllm.py
+	.venv-vllm/bin/python -m pytest -W "ignore:Unclosed context:ResourceWarning" tests/e2e/test_vllm.py
 
 soak: .venv-test/.made .venv-tokenizers/npm/.made  ## The whole of what the end-to-end tests sample; takes hours.
 	.venv-test/bin/python -m pytest -m soak tests/contract tests/e2e

@@ -33,7 +33,7 @@ nav = [
   { "Serve" = [
     "docs/triton.md", "docs/djl.md", "docs/torchserve.md", "docs/llm.md", "docs/tasks.md", "docs/tables.md",
     "docs/graphs.md", "docs/engines.md", "docs/environments.md", "docs/mlflow.md", "docs/models-by-name.md",
-    "docs/llm-api.md", "docs/matrix.md", "docs/profiles.md", "docs/v2-protocol.md",
+    "docs/llm-api.md", "docs/matrix.md", "docs/profiles.md", "docs/v2-protocol.md", "docs/v1-protocol.md",
     "docs/openai.md", "docs/payloads.md", "docs/corpora.md",
   ] },
   { "Write a handler" = ["docs/handlers.md", "docs/workers.md"] },

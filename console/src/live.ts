@@ -19,9 +19,11 @@ export interface News {
   text: string;
 }
 
-/** `link` is what the stream does; `refusal` why there is none. */
+/** `link` is what the stream does; `refusal` why there is none. Who signed in only an answer of one's own says: what the
+ * stream brings is the same for all. */
 export interface Live {
   overview: Overview | null;
+  isSignedIn: boolean;
   link: "opening" | "open" | "lost";
   refusal: Refusal | null;
   now: number;
@@ -37,6 +39,7 @@ const listeners = new Set<(live: Live) => void>();
 let source: EventSource | null = null;
 let live: Live = {
   overview: null,
+  isSignedIn: false,
   link: "opening",
   refusal: null,
   now: Date.now() / 1000,
@@ -61,7 +64,9 @@ export function useLive(): Live {
 export async function listen(): Promise<void> {
   source?.close();
   try {
-    taken(await read<Overview>("/overview"));
+    const overview = await read<Overview>("/overview");
+    told({ isSignedIn: overview.server.signed_in ?? false });
+    taken(overview);
   } catch (error) {
     const refusal = error instanceof Refusal ? error : new Refusal(0, String(error));
     told({ link: "lost", refusal });

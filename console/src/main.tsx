@@ -41,7 +41,7 @@ function Page() {
             {span(live.now - live.overview.server.started)}
           </span>
         )}
-        {live.overview?.server.signed_in && (
+        {live.isSignedIn && (
           <button class="quiet" onClick={() => void change("/session", undefined, "DELETE").then(() => location.reload())}>
             Sign out
           </button>

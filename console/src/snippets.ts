@@ -17,6 +17,11 @@ export function snippet(language: Language, request: Prepared, origin: string): 
   return { curl, Python: python, JavaScript: javascript }[language](request, origin + request.path);
 }
 
+/** The same request for a client that has no cookie of this page: a key stands in its place. */
+export function withKey(request: Prepared): Prepared {
+  return { ...request, headers: [...request.headers, ["Authorization", "Bearer YOUR_KEY"]] };
+}
+
 function curl({ method, headers, body, is_streamed }: Prepared, url: string): string {
   const words = ["curl", is_streamed ? "-sN" : "-s"];
   if (method !== (body ? "POST" : "GET")) words.push("-X", method);

@@ -43,11 +43,13 @@ from trivium.types.sources import located
 from trivium.wires.openai import http as openai
 from trivium.wires.operate import http as operate
 from trivium.wires.prometheus import http as prometheus
+from trivium.wires.v1 import http as rows
 from trivium.wires.v2 import grpc as kserve_rpc
 from trivium.wires.v2 import http as kserve
 
 _HTTP: Mapping[str, HttpProtocolEntry] = {
     "v2": kserve,
+    "v1": rows,
     "openai": openai,
     "djl": djl,
     "torchserve": torchserve,

@@ -61,10 +61,10 @@ def example_request(
         return prediction(spec, f"/predictions/{name}")
     if not has_v2:
         return None
-    body_text = _body(spec)
+    body_text, infer = _body(spec), f"/v2/models/{name}/infer"
     if not body_text:
-        return ExampleRequest(_tensor_kinds(spec), f"/v2/models/{name}", "GET")
-    return ExampleRequest(_tensor_kinds(spec), f"/v2/models/{name}/infer", body=body_text)
+        return ExampleRequest(_tensor_kinds(spec), f"/v2/models/{name}", "GET", own_path=infer)
+    return ExampleRequest(_tensor_kinds(spec), infer, body=body_text)
 
 
 def _tensor_kinds(spec: ModelSpec) -> tuple[str, ...]:

@@ -10,9 +10,11 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.harness import language_models
-from tests.harness.server_process import COMMAND, environment, serve
+from tests.harness.server_process import COMMAND, ServerProcess, environment, started, until
 
-from trivium.demo.projects import TEMPLATES
+from trivium.demo.projects import TEMPLATES, write_project
+
+ROOT = Path(__file__).parents[2]
 
 SECONDS = 300
 ANSWERS = {
@@ -30,17 +32,16 @@ def commands(folder: Path) -> list[list[str]]:
     return [shlex.split(line) for line in _COMMAND.findall((folder / "README.md").read_text())]
 
 
-@pytest.mark.parametrize("name", TEMPLATES)
-def test_a_project_is_made_tested_served_and_asked(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def tried(name: str, tmp_path: Path, python: Path, variables: dict[str, str]) -> None:
+    """Make a project, and do what its README says, under this interpreter; `pip install` is behind us."""
+    command = [python, "-P", "-m", "trivium"]
     folder = tmp_path / "project"
     made = subprocess.run(
-        [*COMMAND, "init", folder, "--template", name],
+        [*command, "init", folder, "--template", name],
         capture_output=True,
         text=True,
         check=True,
-        env=environment(),
+        env=variables,
     )
     assert f"{folder}/README.md" in made.stdout
     assert {"README.md", "Dockerfile", ".dockerignore", "test_model.py"} <= set(os.listdir(folder))
@@ -48,18 +49,19 @@ def test_a_project_is_made_tested_served_and_asked(
     assert install[:2] == ["pip", "install"]
     assert served[:2] == ["trivium", "serve"]
     assert f'"{served[2]}"' in (folder / "Dockerfile").read_text()
-    variables = dict(environment())
     if name == "llm":  # its name at the hub stands for a folder
         served[2] = variables["MODEL"] = str(
             language_models.write(tmp_path / "SmolLM2-135M-Instruct", "llama")
         )
-    words = [sys.executable, "-m", *test, "-q", "-p", "no:cacheprovider"]
+    words = [python, "-m", *test, "-q", "-p", "no:cacheprovider"]
     done = subprocess.run(
         words, cwd=folder, env=variables, capture_output=True, text=True, check=False, timeout=SECONDS
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    monkeypatch.chdir(folder)
-    with serve(tmp_path / "log", served[2]) as server:
+    words = [*command, "serve", "--http-port", "0", "--grpc-port", "0", folder / served[2]]
+    with started(tmp_path / "log", *words, variables=variables) as process:
+        server = ServerProcess(process, tmp_path / "log")
+        until(server.is_ready, server.said)
         url = next(one for one in asked if one.startswith("http://127.0.0.1:8080/"))
         body = asked[asked.index("-d") + 1]
         answer = httpx.post(
@@ -68,8 +70,36 @@ def test_a_project_is_made_tested_served_and_asked(
             headers={"Content-Type": "application/json"},
             timeout=SECONDS,
         )
+        server.terminate()
+        assert server.wait() == 0, server.said()
     assert answer.status_code == 200, answer.text
     assert ANSWERS[name].replace(" ", "") in answer.text.replace(" ", "")
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_a_project_is_made_tested_served_and_asked(name: str, tmp_path: Path) -> None:
+    tried(name, tmp_path, Path(sys.executable), dict(environment()))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_a_project_runs_in_an_environment_that_has_what_its_readme_installs(
+    name: str, tmp_path: Path
+) -> None:
+    place, constraints = tmp_path / "env", tmp_path / "constraints.txt"
+    constraints.write_text("torch==2.13.0\n")
+    write_project(tmp_path / "read", name)
+    (_, _, *packages), *_ = commands(tmp_path / "read")
+    words = [one.replace("trivium", str(ROOT), 1) if one.startswith("trivium") else one for one in packages]
+    variables = {
+        **environment(),
+        "PIP_CONSTRAINT": str(constraints),
+        "PATH": f"{place / 'bin'}:/usr/bin:/bin",
+    }
+    variables.pop("PYTHONPATH", None)
+    subprocess.run([sys.executable, "-m", "venv", place], check=True)
+    subprocess.run([place / "bin" / "pip", "install", "--quiet", *words], check=True, env=variables)
+    tried(name, tmp_path, place / "bin" / "python", variables)
 
 
 def test_a_folder_with_something_in_it_is_left_as_it_is(tmp_path: Path) -> None:

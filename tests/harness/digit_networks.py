@@ -23,6 +23,9 @@ from trivium.types.errors import ServeError
 from trivium.types.spec import Batching, ModelSpec
 
 PICTURES = 20
+WIDE, TIMES = 1500, 10
+"""Width of the matrices of the slow program, and how often it multiplies them."""
+
 NEWER, OLDER = "inference.json", "inference.pdmodel"
 """The program of a Paddle model, in both of its forms."""
 
@@ -103,6 +106,15 @@ def write_paddle(folder: Path, program: str = NEWER) -> Path:
     return folder / program
 
 
+def write_slow_paddle(folder: Path) -> Path:
+    """Write a program of Paddle that computes for about a second whatever it is given, FP32[n, 64] to FP32[n, 1]."""
+    if find_spec("paddle") is None:
+        pytest.skip("PaddlePaddle is not installed")
+    folder.mkdir(parents=True, exist_ok=True)
+    run("save_slow", folder)
+    return folder / NEWER
+
+
 def run(*words: object, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """Run this file with these words in a process of its own; it must end well."""
     done = subprocess.run(
@@ -148,6 +160,24 @@ def _save(folder: str) -> None:
     paddle.jit.save(made, f"{folder}/inference", input_spec=[taken])
 
 
+def _save_slow(folder: str) -> None:
+    import paddle
+
+    class Slow(paddle.nn.Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self.last = paddle.nn.Linear(64, 1)
+
+        def forward(self, rows: Any) -> Any:
+            wide = paddle.ones([WIDE, WIDE]) * rows.mean()
+            for _ in range(TIMES):
+                wide = paddle.matmul(wide, wide) / WIDE
+            return self.last(rows) + wide[0, 0]
+
+    taken = paddle.static.InputSpec([None, 64], "float32", "x")
+    paddle.jit.save(Slow(), f"{folder}/inference", input_spec=[taken])
+
+
 def _bare(program: str, parameters: str) -> None:
     """Print what Paddle itself answers."""
     import paddle.inference
@@ -175,4 +205,4 @@ def _ask(engine: str, path: str, *parameters: str) -> None:
 
 
 if __name__ == "__main__":
-    {"save": _save, "bare": _bare, "ask": _ask}[sys.argv[1]](*sys.argv[2:])
+    {"save": _save, "save_slow": _save_slow, "bare": _bare, "ask": _ask}[sys.argv[1]](*sys.argv[2:])

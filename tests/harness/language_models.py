@@ -298,7 +298,7 @@ class Steps:
             state = self.runner.debug_state()
             if not state["unread"] and not state["requests"]:
                 return None
-            assert self._woken.wait(20), "nothing to compute, and nobody wakes it"
+            assert self._woken.wait(240), "nothing to compute, and nobody wakes it"
         raise AssertionError("it is woken for nothing")
 
     def run(self) -> None:

@@ -1,14 +1,16 @@
 // The request that would be sent, in three languages, to copy.
 
 import { useState } from "preact/hooks";
-import { type Language, type Prepared, snippet } from "../snippets";
+import { useLive } from "../live";
+import { type Language, type Prepared, snippet, withKey } from "../snippets";
 import { Copy } from "./parts";
 
 const LANGUAGES: Language[] = ["curl", "Python", "JavaScript"];
 
 export function Snippets({ request }: { request: Prepared }) {
   const [language, setLanguage] = useState<Language>("curl");
-  const text = snippet(language, request, location.origin);
+  const asksForKey = useLive().isSignedIn;
+  const text = snippet(language, asksForKey ? withKey(request) : request, location.origin);
   return (
     <section class="snippets" aria-label="The same request to copy">
       <div class="snippets-head">
@@ -26,6 +28,7 @@ export function Snippets({ request }: { request: Prepared }) {
       <pre tabIndex={0} aria-label={`The request as ${language}`}>
         {text}
       </pre>
+      {asksForKey && <p class="note">This server asks for a key: put yours in the place of YOUR_KEY.</p>}
     </section>
   );
 }

@@ -5,10 +5,10 @@ nothing. Pixels are never guessed at: a picture goes into a BYTES input or is re
 fits the model, the core's admission says.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 
-from trivium.codecs import data_reasons, json_documents, jsontensors, signatures, v2_bodies
+from trivium.codecs import data_reasons, json_documents, jsontensors, signatures, v1_bodies, v2_bodies
 from trivium.codecs.binary import Buffer
 from trivium.codecs.binding import Wanted, bind, in_order, is_anonymous, one_element
 from trivium.codecs.header_text import by_preference, essence
@@ -22,6 +22,9 @@ from trivium.types.spec import TensorSpec
 SLOW_BYTES = 2**18
 """Bytes of a body beyond which reading it may take long."""
 
+_READERS: Mapping[RawForm, v2_bodies.Read] = {**v2_bodies.READERS, **v1_bodies.READERS}
+"""What reads a body whose wire says its form."""
+
 _SHOWN = 500  # characters of a handler's error that go into ours
 _WHOLE_BODY = ("", "data", "body")  # what DJL and TorchServe call a body without a name of its own
 
@@ -34,7 +37,7 @@ def to_tensors(raw: Raw, inputs: tuple[TensorSpec, ...], batch_axis: bool, model
     """
     wanted = Wanted(model, inputs, batch_axis)
     parts = raw.parts
-    reader = v2_bodies.READERS.get(raw.form)
+    reader = _READERS.get(raw.form)
     if reader is not None:
         return Tensors(reader(parts[0].data, wanted), raw.lease)
     if len(parts) == 1 and parts[0].name in _WHOLE_BODY and wanted.named(parts[0].name) is None:

@@ -66,7 +66,7 @@ def read(data: bytes | memoryview, wanted: Wanted) -> tuple[Tensor, ...] | None:
     if _first(data) != b"{":
         only = None if wanted.are_outputs else wanted.only
         return None if only is None else (read_value(only, data),)
-    fields = _fields(data)
+    fields = fields_of(data)
     if wanted.are_outputs:
         if all(spec.name in fields for spec in wanted.specs):
             return tuple(read_value(spec, fields[spec.name]) for spec in wanted.specs)
@@ -93,13 +93,16 @@ def _first(data: bytes | memoryview) -> bytes:
     return b"[" if b"[" in match[0] else bytes(data[match.end() : match.end() + 1])
 
 
-def _fields(data: bytes | memoryview) -> dict[str, msgspec.Raw]:
+def fields_of(data: bytes | memoryview) -> dict[str, msgspec.Raw]:
+    """Return the members of an object, each as it is written. INVALID for what is none."""
     try:
         return _FIELDS.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as first:
         # Bare words (NaN): parsed by Python's own parser, which knows them, and written anew field by field.
         try:
-            fields = dict(_parsed(data, frameless(first)))
+            fields = _parsed(data, frameless(first))
+            if not isinstance(fields, dict):
+                raise _invalid("it is no object", f"Send {FORMS}.")
             return {name: msgspec.Raw(json.dumps(field).encode()) for name, field in fields.items()}
         except RecursionError as error:
             raise _invalid("it is nested too deep", "Send the tensor's true shape.") from error

@@ -112,8 +112,8 @@ Advice = Callable[[Head, str], str]
 
 class _Reply(msgspec.Struct, frozen=True, gc=False):
     """Answers one method at one route: by the target itself, where it has no name in it, or by what it is made of. The
-    names are the segments of these numbers; the first segment of every path is empty. `is_odd`: the model is a segment
-    without its `ending`, or the version need not be there.
+    names are the segments of these numbers; the first segment of every path is empty. `is_odd`: the model, or the
+    version, is a segment without its ending of so many letters, or the version need not be there.
     """
 
     target: Target | None
@@ -124,6 +124,7 @@ class _Reply(msgspec.Struct, frozen=True, gc=False):
     model_at: int
     version_at: int
     ending: int
+    version_ending: int
     is_odd: bool
 
 
@@ -291,18 +292,19 @@ def _spelt(reply: _Reply, segments: Sequence[str]) -> Target:
     model = segments[reply.model_at]
     version = segments[reply.version_at] if reply.version_at < len(segments) else ""
     model = decoded(model[: len(model) - reply.ending])
-    return Target(reply.verb, model, decoded(version), reply.takes_body, 0, reply.scope, reply.is_served)
+    version = decoded(version[: len(version) - reply.version_ending])
+    return Target(reply.verb, model, version, reply.takes_body, 0, reply.scope, reply.is_served)
 
 
 def _reply(route: HttpRoute) -> _Reply:
     """Compile a route for the methods that it has."""
-    model_at = ending = version_at = 0
+    model_at = ending = version_at = version_ending = 0
     for i, segment in enumerate(route.path.split("/") if route.subject else ()):
         name, _, behind = segment.partition("}")
         if name == "{" + route.subject:
             model_at, ending = i, len(behind)
         elif name == "{" + _VERSION:
-            version_at = i
+            version_at, version_ending = i, 0 if behind == _REST else len(behind)
     target = Target(route.verb, "", "", route.takes_body, 0, route.scope, route.is_served)
     return _Reply(
         None if model_at or version_at else target,
@@ -313,5 +315,6 @@ def _reply(route: HttpRoute) -> _Reply:
         model_at,
         version_at,
         ending,
-        ending > 0 or route.path.endswith(_REST),
+        version_ending,
+        ending > 0 or version_ending > 0 or route.path.endswith(_REST),
     )

@@ -15,7 +15,8 @@ from trivium.types.spoken import spoken
 class ExampleRequest:
     """A request to one model that computes something: the `kinds` of input that its client may have ("tensors",
     "text", "picture", "digit", "body", "chat"), the likeliest first, its path, header fields, and its body as a text.
-    Without a `body` one with a `method` other than GET sends a `file` (empty: the client's own).
+    Without a `body` one with a `method` other than GET sends a `file` (empty: the client's own). What a client makes
+    up goes to `own_path` (empty: to `path`).
     """
 
     kinds: tuple[str, ...]
@@ -25,6 +26,7 @@ class ExampleRequest:
     accept: str = ""
     body: str = ""
     file: str = ""
+    own_path: str = ""
 
 
 @dataclass(frozen=True, slots=True)

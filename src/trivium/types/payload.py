@@ -159,6 +159,7 @@ class RawForm(Enum):
     BODY = "body"  # what its content type says
     TENSOR = "tensor"  # the bare data of the model's only input
     FIELDS = "fields"  # a JSON object whose keys are inputs of the model, or parameters
+    ROWS = "rows"  # a JSON object with a list of rows under `instances`, or tensors by their names under `inputs`
     SIGNED = "signed"  # what its first bytes say, unless its content type is one of text
 
 

@@ -151,7 +151,7 @@ class RepositoryReconciler:
         self._registry = registry
         self._lifecycle = lifecycle
         self._repository = repository
-        self._failed: set[str] = set()
+        self._failed: dict[str, str] = {}
         self.polling = RepositoryPoller(
             repository.sources, repository.defaults, seconds, self.follow, self._unsettled
         )
@@ -160,7 +160,7 @@ class RepositoryReconciler:
         """Load first, then unload."""
         found, broken = await self._repository.read()
         wanted = with_dependents(decision.load, {one.name: one.needs for one in found})
-        self._failed.clear()
+        told, self._failed = self._failed, {}
         for unreadable in broken:
             if unreadable.name in wanted:
                 self._refuse(unreadable)
@@ -169,8 +169,9 @@ class RepositoryReconciler:
             results = await asyncio.gather(*loads, return_exceptions=True)
             for one, result in zip(wave, results, strict=True):
                 if isinstance(result, ServeError):
-                    log.warning(NOT_FOLLOWED, one.name, result.message)
-                    self._failed.add(one.name)
+                    self._failed[one.name] = result.message
+                    if told.get(one.name) != result.message:  # it is tried again at every look
+                        log.warning(NOT_FOLLOWED, one.name, result.message)
                 elif result is not None:
                     raise anew(result)
         for name in decision.unload:
@@ -187,4 +188,4 @@ class RepositoryReconciler:
         """Models whose last load failed though they could be read: what they lacked may be there now."""
         records = self._registry.records()
         lost = {row.name for row in records if row.state is VersionState.FAILED and row.version}
-        return frozenset(lost | self._failed)
+        return frozenset(lost | self._failed.keys())

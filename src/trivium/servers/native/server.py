@@ -7,6 +7,6 @@ SERVER = ServerRecord(
     has_console=True,
     withheld=(
         *("", "explanations", "token", "api-description", "wfpredict"),
-        *("v1/...:predict", "v1/...:explain", ".../predict"),
+        *("v1/...:explain", ".../predict"),
     ),
 )

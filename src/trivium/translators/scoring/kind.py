@@ -6,16 +6,15 @@ other model are.
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from trivium.codecs.conversion import to_tensors
+from trivium.codecs.nested_values import nested, with_replacements
 from trivium.codecs.signatures import CSV, JSON, UNSAID, is_json
 from trivium.translators.answers import json_answer
 from trivium.translators.checking import translator_of
 from trivium.translators.requests import body_of, content_type_of, data_of
 from trivium.translators.scoring.arrays import ScoringColumn, ScoringInputs
 from trivium.translators.scoring.bodies import FORMS, ListedArrays, Table, read_csv, read_document, read_json
-from trivium.types.datatype import DataType
+from trivium.types.datatype import Array
 from trivium.types.errors import ServeError, frameless
 from trivium.types.findings import Finding
 from trivium.types.operations import Infer
@@ -24,7 +23,7 @@ from trivium.types.running import Translated
 from trivium.types.spec import Isolation, ModelSpec
 
 _LIST, _ROWS = "list", "rows"
-_BODIES = (RawForm.BODY, RawForm.SIGNED)
+_BODIES = (RawForm.BODY, RawForm.SIGNED, RawForm.ROWS)
 
 
 class ScoringTranslator:
@@ -113,28 +112,19 @@ def _records(tensors: Sequence[Tensor], is_numbered: bool) -> list[Mapping[str, 
     columns: dict[str, list[object]] = {}
     for tensor in tensors:
         if is_numbered:
-            matrix = tensor.array.reshape(len(tensor.array), -1)
-            columns |= {str(at): _plain(matrix[:, at], tensor) for at in range(matrix.shape[1])}
+            rows = tensor.array.reshape(len(tensor.array), -1)
+            columns |= {str(at): _flat(tensor, rows[:, at]) for at in range(rows.shape[1])}
         else:
-            columns[tensor.name] = _plain(tensor.array.reshape(-1), tensor)
+            columns[tensor.name] = _flat(tensor, tensor.array.reshape(-1))
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=False)]
 
 
+def _flat(tensor: Tensor, values: Array) -> list[object]:
+    return nested(Tensor(tensor.name, tensor.datatype, values.shape, values), with_replacements)
+
+
 def _values(tensor: Tensor) -> object:
-    return _plain(tensor.array, tensor)
-
-
-def _plain(array: "np.ndarray[tuple[int, ...], np.dtype[np.generic]]", tensor: Tensor) -> list[object]:
-    """Return values as JSON has them: what is no number is null."""
-    if tensor.datatype is DataType.BYTES:
-        texts = np.empty(array.size, object)
-        texts[:] = [bytes(one).decode("utf-8", "replace") for one in array.ravel().tolist()]
-        return list(texts.reshape(array.shape).tolist())
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        finite = np.isfinite(array)
-        array = array.astype(object)
-        array[~finite] = None
-    return list(array.tolist())
+    return nested(tensor, with_replacements)
 
 
 class ScoringKind:

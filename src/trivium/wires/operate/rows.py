@@ -221,7 +221,9 @@ def _try_it(example: ExampleRequest | None) -> TryIt | None:
         except (ValueError, RecursionError):
             body = example.body
     kind = example.content_type or ("application/json" if example.body else "")
-    return TryIt(example.kinds, example.method if body else "POST", example.path, kind, body)
+    return TryIt(
+        example.kinds, example.method if body else "POST", example.own_path or example.path, kind, body
+    )
 
 
 def _configuration(spec: ModelSpec) -> Iterator[SettingRow]:
