@@ -3,7 +3,7 @@ PYTHON ?= python3
 # Every server that a test starts would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-words test check console-check console-build console-pictures e2e original soak soak-hour audit bench bench-djl bench-llm bench-torchserve gpu path lines overload food11 genai tokenizers mlflow clients vllm docs site clean
+.PHONY: demo demo-words test check console-check console-build console-pictures e2e original soak soak-hour audit bench bench-djl bench-llm bench-torchserve gpu path lines overload food11 genai tokenizers mlflow clients vllm ray docs site clean
 
 # $(call venv,NAME,EXTRA): .venv-NAME with the package and one extra, or none, made anew when pyproject.toml changes.
 define venv
@@ -123,6 +123,15 @@ original: .venv-test/.made .venv-original/.made  ## Ask the real TorchServe all 
 
 vllm: .venv-vllm/.made  ## The real vLLM on this processor: its signatures beside the stand-in's, its tokens beside ours.
 	.venv-vllm/bin/python -m pytest -W "ignore:Unclosed context:ResourceWarning" tests/e2e/test_vllm.py
+
+# Ray Serve, which is too much for CI.
+.venv-ray/.made: Makefile pyproject.toml
+	$(PYTHON) -m venv .venv-ray
+	.venv-ray/bin/pip install --quiet --disable-pip-version-check --editable '.[ray]' pytest hypothesis onnx
+	touch $@
+
+ray: .venv-ray/.made  ## Model folders as an application of Ray Serve, on a cluster of this machine.
+	.venv-ray/bin/python -m pytest --disable-warnings -W default tests/e2e/test_ray.py
 
 soak: .venv-test/.made .venv-tokenizers/npm/.made  ## The whole of what the end-to-end tests sample; takes hours.
 	.venv-test/bin/python -m pytest -m soak tests/contract tests/e2e
