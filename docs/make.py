@@ -32,6 +32,7 @@ from trivium.servers.triton.words.keys import ROWS
 from trivium.settings.setting import Setting, Support
 from trivium.types.access import AccessScope
 from trivium.types.state import ITEM_MOVES, SERVER_MOVES, VERSION_MOVES
+from trivium.wires.prometheus import signals
 
 DOCS = Path(__file__).parent
 SCHEMA = CATALOGUE.schema
@@ -424,9 +425,22 @@ def made(text: str) -> str:
     return text
 
 
+FILES: Mapping[Path, Callable[[], str]] = {
+    DOCS / "signals" / "dashboard.json": signals.dashboard,
+    DOCS / "signals" / "alerts.yml": signals.rules,
+}
+"""Files that are made as a whole."""
+
+
+def made_now(path: Path) -> str:
+    """What a page, or a file that is made, has to be."""
+    return FILES[path]() if path in FILES else made(path.read_text())
+
+
 def outdated() -> list[Path]:
-    """Pages whose made parts are not what the code says."""
-    return [page for page in sorted(DOCS.rglob("*.md")) if made(page.read_text()) != page.read_text()]
+    """Pages whose made parts are not what the code says, and files that are not."""
+    paths = [*sorted(DOCS.rglob("*.md")), *FILES]
+    return [path for path in paths if not path.exists() or made_now(path) != path.read_text()]
 
 
 def main() -> None:
@@ -435,7 +449,8 @@ def main() -> None:
     if "--check" in sys.argv:
         sys.exit(f"out of date, run `make docs`: {', '.join(map(str, stale))}" if stale else 0)
     for page in stale:
-        page.write_text(made(page.read_text()))
+        page.parent.mkdir(exist_ok=True)
+        page.write_text(made_now(page))
         print(f"wrote {page}")
 
 

@@ -10,6 +10,7 @@ from functools import cache, cached_property, partial
 from pathlib import Path
 
 from trivium import profiles, tracing
+from trivium.codecs.openapi import ServerTitle
 from trivium.config import protocol_facts
 from trivium.config.core_config import core_config
 from trivium.config.engine_parameters import trusts_code
@@ -19,9 +20,10 @@ from trivium.core.models.inspector import ModelInspector
 from trivium.core.server import Server
 from trivium.core.services import CoreServices
 from trivium.core.workers.host import program
+from trivium.described_api import ListenerDescription, descriptors_of
 from trivium.devices import count_gpus
 from trivium.examination import ModelCatalogue, check_engines
-from trivium.example_requests import example_request
+from trivium.example_requests import example_request, example_requests
 from trivium.exporters.trace_files import TraceText
 from trivium.fetchers.gate import gate
 from trivium.frontends.access_log import AnswerLog
@@ -35,7 +37,7 @@ from trivium.frontends.limits import http_limits
 from trivium.frontends.timestamps import TimestampedRpcs
 from trivium.guard import ServerGuard
 from trivium.profiles import Profile
-from trivium.server_record import CONSOLE, SCRAPED, ServerRecord
+from trivium.server_record import CONSOLE, REFLECTION, SCRAPED, ServerRecord
 from trivium.types.by_type import ByType
 from trivium.types.console_facts import ConsoleFacts, ShownSetting
 from trivium.types.interfaces import (
@@ -191,6 +193,17 @@ class Site:
         facts.example = partial(example_request, record=record, translators=catalogue.translators)
         facts.files = page_files()
 
+    def description(self, listener: Listener) -> ListenerDescription:
+        """Return what describes a listener to programs. Raises as `on`."""
+        catalogue, context = self.catalogue, self.context
+        title = ServerTitle(context.server_name, context.server_version, bool(self.config.security.keys))
+        examples = partial(
+            example_requests, record=catalogue.server(self.config), translators=catalogue.translators
+        )
+        order = {name: number for number, name in enumerate(catalogue.http)}
+        entries = sorted(http_entries(self, listener), key=lambda each: order[each[0]])
+        return ListenerDescription(title, listener, entries, examples)
+
     def on(self, listener: Listener) -> ProtocolContext:
         """Return the facts of one listener. Raises INVALID for options that cannot be used."""
         context = replace(self.context, metric=self.metric)
@@ -207,11 +220,12 @@ def _shown_settings(schema: ConfigSchema, config: ServerConfig) -> Iterator[Show
 
 @cache
 def page_files() -> Mapping[str, bytes]:
-    """Read the files of the console's page, by their names; none where this installation has none."""
+    """Read the files of the console's pages, by their names below its folder; none where this installation has none."""
     folder = Path(__file__).with_name("console")
     if not folder.is_dir():
         return {}
-    return {each.name: each.read_bytes() for each in sorted(folder.iterdir()) if each.is_file()}
+    files = (each for each in sorted(folder.rglob("*")) if each.is_file())
+    return {each.relative_to(folder).as_posix(): each.read_bytes() for each in files}
 
 
 def front_end(
@@ -241,13 +255,13 @@ def http_routes(site: Site, listener: Listener) -> tuple[Mapping[str, WireProtoc
     """Make the protocols of one listener: by the first segment of the path, and the one that refuses all else."""
     if CONSOLE in listener.protocols:
         site.tell_console()
-    context, record = site.on(listener), site.catalogue.server(site.config)
+    record = site.catalogue.server(site.config)
+    entries = {name: (entry, context) for name, entry, context in http_entries(site, listener)}
+    if CONSOLE in entries:
+        entry, context = entries[CONSOLE]
+        entries[CONSOLE] = entry, replace(context, describe=site.description(listener).document)
+    made: dict[str, WireProtocol] = {name: entry.make(context) for name, (entry, context) in entries.items()}
     scraped_by = record.scraped_by(site.states)
-    made: dict[str, WireProtocol] = {}
-    for name in listener.protocols:
-        owned = frozenset(route.prefix for route in listener.routes if route.protocol == name)
-        entry = site.catalogue.http[scraped_by if name == SCRAPED else name]
-        made[name] = entry.make(_for(replace(context, prefixes=owned), name, record, scraped_by))
     if record.counts_answers and scraped_by == SCRAPED and not site.config.metrics.no_metrics:
         counts = site.states.of(
             AnswerCounts
@@ -256,16 +270,33 @@ def http_routes(site: Site, listener: Listener) -> tuple[Mapping[str, WireProtoc
     return {route.prefix: made[route.protocol] for route in listener.routes}, made[listener.fallback]
 
 
+def http_entries(site: Site, listener: Listener) -> Iterator[tuple[str, HttpProtocolEntry, ProtocolContext]]:
+    """Yield the protocols of one listener, by name, each with the facts that it is made of."""
+    context, record = site.on(listener), site.catalogue.server(site.config)
+    scraped_by = record.scraped_by(site.states)
+    for name in listener.protocols:
+        owned = frozenset(route.prefix for route in listener.routes if route.protocol == name)
+        entry = site.catalogue.http[scraped_by if name == SCRAPED else name]
+        yield name, entry, _for(replace(context, prefixes=owned), name, record, scraped_by)
+
+
 def _over_grpc(
     server: Server, site: Site, listener: Listener, entrance: Entrance, log: AnswerLog | None
 ) -> FrontEnd:
     context, record = site.on(listener), site.catalogue.server(site.config)
+    if REFLECTION in listener.protocols:
+        context = replace(
+            context,
+            services=tuple(dict.fromkeys(route.prefix for route in listener.routes)),
+            descriptors=descriptors_of(site.catalogue.rpc[name] for name in sorted(listener.protocols)),
+        )
     made = {
         name: site.catalogue.rpc[name].make(_for(context, name, record, SCRAPED))
         for name in listener.protocols
     }
-    if site.config.tracing.has_place or server.is_recorded:
-        made = {name: TimestampedRpcs(protocol) for name, protocol in made.items()}
+    takes_facts = log is None and bool(site.config.server.access_log)
+    if site.config.tracing.has_place or server.is_recorded or takes_facts:
+        made = {name: TimestampedRpcs(protocol, takes_facts) for name, protocol in made.items()}
     services = {route.prefix: made[route.protocol] for route in listener.routes}
     return H2Frontend(
         server, services, grpc_limits(site.config, listener.role), made[listener.fallback], entrance, log

@@ -21,7 +21,7 @@ from trivium.core.server import Server
 from trivium.frontends.renamed_service import RenamedService
 from trivium.machine.python_commands import own_module
 from trivium.model_catalogue import MODELS
-from trivium.server_record import CONSOLE, SCRAPED, ServerRecord
+from trivium.server_record import CONSOLE, REFLECTION, SCRAPED, ServerRecord
 from trivium.servers.djl.server import SERVER as DJL
 from trivium.servers.djl.wire import grpc as djl_rpc
 from trivium.servers.djl.wire import http as djl
@@ -43,6 +43,7 @@ from trivium.types.sources import located
 from trivium.wires.openai import http as openai
 from trivium.wires.operate import http as operate
 from trivium.wires.prometheus import http as prometheus
+from trivium.wires.reflection import grpc as reflection
 from trivium.wires.v1 import http as rows
 from trivium.wires.v2 import grpc as kserve_rpc
 from trivium.wires.v2 import http as kserve
@@ -66,6 +67,7 @@ _RPC: Mapping[str, RpcProtocolEntry] = {
         "inference.GRPCInferenceService",
         "org.pytorch.serve.grpc.openinference.GRPCInferenceService",
     ),
+    REFLECTION: reflection,
 }
 _SERVERS: Sequence[ServerRecord] = (
     NATIVE,

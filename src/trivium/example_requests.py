@@ -67,6 +67,24 @@ def example_request(
     return ExampleRequest(_tensor_kinds(spec), infer, body=body_text)
 
 
+def example_requests(
+    spec: ModelSpec, record: ServerRecord, translators: Mapping[str, TranslatorKind]
+) -> tuple[ExampleRequest, ...]:
+    """Make a request to one model by each protocol that suits it: the example, and the v2 protocol's own. One whose
+    data would fill more than a screen has no body.
+    """
+    found = [example_request(spec, record, translators)]
+    if record.protocols is None or "v2" in record.protocols:
+        at = f"/v2/models/{quote(spec.name, safe='')}"
+        if spec.engine in _GENERATES:
+            body = {"text_input": _BEGINNING, "max_tokens": 50}
+            found.append(_posted(("text",), f"{at}/generate", body))
+        elif spec.inputs:
+            kind = _JSON if (text := _body(spec)) else ""
+            found.append(ExampleRequest(_tensor_kinds(spec), f"{at}/infer", content_type=kind, body=text))
+    return tuple({(one.method, one.path): one for one in found if one is not None}.values())
+
+
 def _tensor_kinds(spec: ModelSpec) -> tuple[str, ...]:
     """Return what a client of a model of tensors may have: numbers, and a digit where its only input looks like one."""
     first = spec.inputs[0] if len(spec.inputs) == 1 else None

@@ -7,6 +7,7 @@ import contextlib
 import os
 import select
 import stat
+import sys
 import threading
 from collections.abc import Callable
 from datetime import date
@@ -28,6 +29,35 @@ _OPEN: "set[LogWriter]" = set()
 """Those of this process, whose logs they are."""
 
 
+_KEPT: dict[int, int] = {}
+"""Standard streams that have been replaced by what reads them, with what they were."""
+
+
+def standard_output() -> int:
+    """Return the descriptor of what the process was started with as its standard output."""
+    return _KEPT[1] if 1 in _KEPT else sys.stdout.fileno()
+
+
+def standard_error() -> int:
+    """Return the descriptor of what the process was started with as its standard error."""
+    return _KEPT[2] if 2 in _KEPT else sys.stderr.fileno()
+
+
+_FIRST: list[Callable[[], None]] = []
+"""What has to be done before the logs of this process are whole."""
+
+
+def keep_standard(number: int) -> int:
+    """Return a copy of a standard descriptor, which is about to be replaced; logs go on there."""
+    _KEPT[number] = os.dup(number)
+    return _KEPT[number]
+
+
+def before_flush(done: Callable[[], None]) -> None:
+    """Have this done, too, whenever the logs are to be written whole."""
+    _FIRST.append(done)
+
+
 def reopen_logs() -> None:
     """Have every log file of this process opened anew; see `LogWriter.reopen`. May be called in a signal handler."""
     for writer in tuple(_OPEN):
@@ -36,6 +66,8 @@ def reopen_logs() -> None:
 
 def flush_logs(seconds: float) -> None:
     """Wait until all logs of this process are written, for so many seconds at most for each."""
+    for first in _FIRST:
+        first()
     for writer in tuple(_OPEN):
         writer.flush(seconds)
 

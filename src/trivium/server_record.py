@@ -17,6 +17,9 @@ SCRAPED = "prometheus"
 CONSOLE = "operate"
 """The protocol of the page that shows a server, which is no server's own."""
 
+REFLECTION = "reflection"
+"""The protocol by which services over gRPC describe themselves, which no other server has."""
+
 OwnMetrics = Callable[[MetricsReport], tuple[MetricFamily, ...]]
 
 

@@ -147,8 +147,8 @@ def test_workers_are_recorded_from_their_start_to_their_end(
             assert heard.replaced == [(first, 0.0)]
         assert heard.instances[-1] == ("ASKED", second)
         lines = [getattr(record, WORKER_LINE) for record in caplog.records if hasattr(record, WORKER_LINE)]
-        assert WorkerLine(first, "stdout", "here I am") in lines
-        assert WorkerLine(second, "stdout", "here I am") in lines
+        assert WorkerLine(first, "stdout", "here I am", "m_0") in lines
+        assert WorkerLine(second, "stdout", "here I am", "m_0") in lines
 
     asyncio.run(play())
 

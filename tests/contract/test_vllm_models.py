@@ -65,7 +65,8 @@ def test_many_requests_are_answered_whole_and_in_parts(stand_in, folder):
         cached = sum(report.cached_tokens for report in steps.reports)
         assert read + cached == sum(map(len, prompts)) == sum(one.queried_tokens for one in steps.reports)
         assert max(report.share for report in steps.reports) > 0
-        assert steps.runner.debug_state() == {"unread": 0, "requests": 0, "sequences": 0, "computed": 0}
+        nothing = {"unread": 0, "requests": 0, "sequences": 0, "computed": 0}
+        until(lambda: steps.runner.debug_state() == nothing)  # a task of the engine ends after its last token is taken
     assert stand_in.made[0].is_shut
 
 
@@ -224,7 +225,8 @@ def test_a_fault_of_one_request_is_that_ones(stand_in, folder):
         with pytest.raises(ServeError, match="logit_bias") as caught:
             steps.add(ids=((5,),), sampling=Sampling(logit_bias={VOCABULARY: 1.0}))
         assert caught.value.code is Code.INVALID
-        assert steps.runner.debug_state() == {"unread": 0, "requests": 0, "sequences": 0, "computed": 0}
+        nothing = {"unread": 0, "requests": 0, "sequences": 0, "computed": 0}
+        until(lambda: steps.runner.debug_state() == nothing)  # a task of the engine ends after its last token is taken
 
 
 def test_who_leaves_is_aborted_and_who_waits_for_a_slot_joins(stand_in, folder):

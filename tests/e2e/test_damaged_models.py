@@ -75,4 +75,4 @@ def test_all_are_refused_by_name_or_served(
     server: ServerProcess, files: dict[str, EngineFile], engine: str, tmp_path: Path
 ) -> None:
     judge(server, files, engine, tmp_path, WHOLE)
-    assert server.process.poll() is None
+    assert server.process.is_running()

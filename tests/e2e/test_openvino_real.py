@@ -65,10 +65,7 @@ def test_a_gguf_file_answers_a_chat_without_pytorch_and_is_soon_ready(tmp_path: 
     print(json.dumps({"bare pipeline": round(bare, 2), "server ready": round(ready, 2)}))
     assert "Paris" in answer.choices[0].message.content
     assert answer.choices[0].finish_reason == "stop"
-    # The figure is what is printed: other programs on the machine make both slower, one after the other.
-    assert ready < 3 * bare + MOST_LATER, (
-        f"ready after {ready:.1f} s, and the bare pipeline after {bare:.1f} s"
-    )
+    assert ready < bare + MOST_LATER, f"ready after {ready:.1f} s, and the bare pipeline after {bare:.1f} s"
 
 
 def test_a_converted_folder_has_the_tokens_of_generate(tmp_path: Path) -> None:

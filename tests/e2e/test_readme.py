@@ -23,13 +23,14 @@ import click
 import pytest
 from tests.harness.server_process import environment
 
+from trivium.cli.container_policy import Surroundings, container_start
 from trivium.cli.main import main
 from trivium.demo import places
 
 ROOT = Path(__file__).parents[2]
 README, CONTRIBUTING = ROOT / "README.md", ROOT / "CONTRIBUTING.md"
 SECONDS = 60
-OTHERS = {"cd", "curl", "git", "pip", "sed"}
+OTHERS = {"cd", "cp", "curl", "git", "pip", "sed", "sudo"}
 """Commands that are not ours, of which only the syntax is checked."""
 
 _FENCE = re.compile(r"^( *)```(python|console)([^\n]*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
@@ -124,6 +125,8 @@ def _run(words: list[str], folder: Path, block: Block) -> str:
 
 def _judge(words: list[str], where: str) -> None:
     """Is there such a command, and has it such flags? It is not run."""
+    while words and re.fullmatch(r"[A-Z_]+=\S*", words[0]):
+        words = words[1:]
     match words:
         case ["trivium"] | ["trivium", "--version" | "--help"]:
             pass
@@ -134,6 +137,14 @@ def _judge(words: list[str], where: str) -> None:
                 command.make_context(name, rest)
             except click.ClickException as error:
                 raise AssertionError(f"{where}: {error.format_message()}") from error
+        case ["docker", "build", *rest]:
+            assert (ROOT / rest[rest.index("-f") + 1]).is_file(), f"{where}: there is no such Dockerfile"
+        case ["docker", "compose", "-f", file, *_]:
+            assert (ROOT / file).is_file(), f"{where}: there is no {file}"
+        case ["docker", "run", *rest]:
+            at = next(i for i, word in enumerate(rest) if word.startswith("trivium:"))
+            ours = container_start(rest[at + 1 :], Surroundings()).words
+            _judge([*ours] if ours[0] == "trivium" else ["trivium", *ours], where)
         case ["make", *targets]:
             known = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
             assert set(targets) <= set(known), f"{where}: the Makefile has {known}"

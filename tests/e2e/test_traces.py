@@ -6,6 +6,7 @@ import json
 import threading
 from collections import defaultdict
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,9 @@ import pytest
 import tritonclient.grpc as triton_grpc
 import tritonclient.http as triton
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from tests.fixtures import models
-from tests.harness.raw_http import post
+from tests.harness.raw_http import get, post
 from tests.harness.server_process import serve, until
 from tests.harness.triton_grpc import given as grpc_given
 from tests.harness.triton_tensors import given
@@ -450,9 +452,101 @@ def test_spans_of_our_own_command_have_neutral_names(tmp_path: Path, collector: 
         body = json.dumps({"id": "e", "inputs": [row]}).encode()
         assert serving.ask(post("/v2/models/echo/infer", body)).status == 200
         spans = collector.await_spans(3)
+        scrape = serving.ask(get("/metrics", b"Accept: application/openmetrics-text\r\n")).body.decode()
+    shown = {
+        (family.name, sample.exemplar.labels["trace_id"])
+        for family in text_string_to_metric_families(scrape)
+        for sample in family.samples
+        if sample.exemplar is not None
+    }
+    trace = spans[0].trace_id.hex()
+    assert shown == {("trivium_request_seconds", trace), ("trivium_queue_wait_seconds", trace)}
     assert sorted(span.name for span in spans) == ["echo", "execution", "request"]
     model = next(span for span in spans if span.name == "echo")
     attributes = {one.key: one.value for one in model.attributes}
     assert attributes["trivium.model.name"].string_value == "echo"
     assert attributes["trivium.request.id"].string_value == "e"
     assert {event.name for event in model.events} == {"started", "queued", "ended"}
+
+
+BATCHED = """
+backend: "python"
+max_batch_size: 3
+input [ { name: "x" data_type: TYPE_FP32 dims: [ 1 ] } ]
+output [ { name: "y" data_type: TYPE_FP32 dims: [ 1 ] } ]
+instance_group [ { kind: KIND_CPU } ]
+dynamic_batching { preferred_batch_size: [ 3 ] max_queue_delay_microseconds: 60000000 }
+"""
+ECHO = """
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    def execute(self, requests):
+        xs = [pb_utils.get_input_tensor_by_name(request, "x").as_numpy() for request in requests]
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("y", x)]) for x in xs]
+"""
+
+
+def test_executions_of_requests_that_ran_together_link_to_one_another(
+    tmp_path: Path, collector: Collector
+) -> None:
+    (tmp_path / "models" / "m" / "1").mkdir(parents=True)
+    (tmp_path / "models" / "m" / "config.pbtxt").write_text(BATCHED)
+    (tmp_path / "models" / "m" / "1" / "model.py").write_text(ECHO)
+    flags = ("--trace-endpoint", collector.url, "--trace-delay", "0.05")
+    flags += ("--trace-levels", "timestamps", "--trace-rate", "1")
+    row = {"name": "x", "datatype": "FP32", "shape": [1, 1], "data": [1]}
+    with serve(tmp_path / "log", tmp_path / "models", *flags) as serving:
+        until(serving.is_ready, serving.said)
+        bodies = [json.dumps({"id": name, "inputs": [row]}).encode() for name in "abc"]
+        with ThreadPoolExecutor(3) as pool:
+            answers = list(pool.map(lambda body: serving.ask(post("/v2/models/m/infer", body)), bodies))
+        assert [answer.status for answer in answers] == [200] * 3
+        spans = collector.await_spans(9)
+    models_spans = {span.span_id for span in spans if span.name == "m"}
+    executions = [span for span in spans if span.name == "execution"]
+    assert len(models_spans) == len(executions) == 3
+    for span in executions:
+        assert {link.span_id for link in span.links} == models_spans - {span.parent_span_id}
+        assert {link.trace_id for link in span.links} == {s.trace_id for s in spans} - {span.trace_id}
+
+
+DJL_HANDLER = """
+from djl_python import Output
+
+def handle(inputs):
+    if inputs.is_empty():
+        return None
+    return Output().add(inputs.get_property("traceparent"))
+"""
+TORCHSERVE_HANDLER = """
+def handle(data, context):
+    return None if data is None else [context.get_request_header(0, "traceparent")]
+"""
+
+
+def test_handlers_see_the_context_of_their_requests_own_span(tmp_path: Path, collector: Collector) -> None:
+    djl, torchserve = tmp_path / "djl", tmp_path / "torchserve"
+    djl.mkdir()
+    (djl / "serving.properties").write_text("engine=Python\n")
+    (djl / "model.py").write_text(DJL_HANDLER)
+    (torchserve / "MAR-INF").mkdir(parents=True)
+    manifest = {
+        "model": {"modelName": "torchserve", "modelVersion": "1.0", "handler": "h.py:handle"},
+        "runtime": "python",
+    }
+    (torchserve / "MAR-INF" / "MANIFEST.json").write_text(json.dumps(manifest))
+    (torchserve / "h.py").write_text(TORCHSERVE_HANDLER)
+    flags = ("--trace-endpoint", collector.url, "--trace-delay", "0.05", "--trace-levels", "timestamps")
+    with serve(tmp_path / "log", djl, torchserve, *flags) as serving:
+        until(serving.is_ready, serving.said)
+        fields = b"traceparent: " + CONTEXT.encode() + b"\r\n"
+        seen = {}
+        for name in ("djl", "torchserve"):
+            answer = serving.ask(post(f"/predictions/{name}", b"{}", fields))
+            assert answer.status == 200, answer
+            seen[name] = answer.body.decode()
+        spans = collector.await_spans(6)
+    for name, context in seen.items():
+        span = next(span for span in spans if span.name == name)
+        assert context == f"00-{CONTEXT.split('-')[1]}-{span.span_id.hex()}-01"

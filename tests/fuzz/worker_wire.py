@@ -208,7 +208,10 @@ class Owner:
     def received(self, events: list[Event]) -> bool:
         return True
 
-    def kill(self, why: str) -> None:
+    def about(self, text: str) -> None:
+        return None
+
+    def kill(self, why: str, cause: object = None) -> None:
         self.killed.append(why)
 
     def disconnected(self) -> None:

@@ -1,6 +1,8 @@
 // Where programs find what this page shows, and everything else.
 
 const PAGES: [string, string, string][] = [
+  ["/docs", "All routes, to read and try", "Every route and every model, with examples that work."],
+  ["/openapi.json", "The same for programs", "OpenAPI 3.1: for generators of clients, and other tools."],
   ["/metrics", "Metrics", "For Prometheus, in its text format."],
   ["/api/v1/overview", "The overview as JSON", "What this page shows; /api/v1/events is the same as a stream."],
 ];

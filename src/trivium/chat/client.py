@@ -12,6 +12,8 @@ from trivium.types.errors import said_by
 class ChatClient(ServerClient):
     """Has conversations with the language models of one server."""
 
+    named_by = "its --url"
+
     def models(self) -> list[str]:
         """Return the names that a chat can ask for."""
         with closing(self.connected()) as connection:

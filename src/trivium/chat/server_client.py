@@ -17,11 +17,14 @@ class ChatFailure(Exception):
 class ServerClient:
     """Speaks to one server, by a connection for each question. `seconds` are waited for each step of an answer."""
 
+    named_by = "its address"
+    """What the command that speaks takes another server by."""
+
     def __init__(self, url: str, key: str = "", seconds: float = 300.0) -> None:
         self._url = urlsplit(url if "://" in url else f"http://{url}")
         self._key = key
         self._seconds = seconds
-        is_address = self._url.scheme in ("http", "https") and self._url.hostname
+        is_address = self._url.scheme in ("http", "https") and bool(self._url.hostname)
         try:
             is_address = is_address and self._url.port != 0
         except ValueError:  # a port that is none
@@ -61,5 +64,5 @@ class ServerClient:
         """Return the failure of a server that does not answer."""
         return ChatFailure(
             f"{self.place} does not answer: {said_by(error)}. Start a server there (trivium serve FOLDER), or give "
-            "its address."
+            f"{self.named_by}."
         )

@@ -4,8 +4,9 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 
-from trivium.chat.client import ChatClient, ChatFailure
+from trivium.chat.client import ChatClient
 from trivium.chat.conversation import Conversation, react
+from trivium.chat.server_client import ChatFailure
 from trivium.codecs.visible_text import visible
 
 PROMPT = ">>> "

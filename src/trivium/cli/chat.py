@@ -5,8 +5,9 @@ import sys
 
 import click
 
-from trivium.chat.client import ChatClient, ChatFailure
+from trivium.chat.client import ChatClient
 from trivium.chat.conversation import SETTINGS, Conversation
+from trivium.chat.server_client import ChatFailure
 from trivium.chat.terminal import converse, typed
 from trivium.codecs.near_names import near
 

@@ -73,7 +73,7 @@ def _option(option: click.Option, known: Option | None) -> CompletedOption:
     return CompletedOption(flags, not (option.is_flag or option.count), tuple(words), is_path, text)
 
 
-def _words(kind: click.ParamType) -> tuple[str, ...]:
+def _words(kind: object) -> tuple[str, ...]:
     return tuple(map(str, kind.choices)) if isinstance(kind, click.Choice) else ()
 
 

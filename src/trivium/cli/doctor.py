@@ -1,4 +1,4 @@
-"""`trivium doctor`: looks for what is wrong with this machine before a server does, and says how to mend it."""
+"""`trivium doctor`: looks for what is wrong with this machine before a server does, and says what to do."""
 
 import importlib.util
 import os
@@ -19,8 +19,9 @@ import trivium
 from trivium.cli.layout import labelled
 from trivium.codecs.visible_text import visible
 from trivium.devices import count_gpus
-from trivium.machine import control_groups, doctor_policy, limits
-from trivium.machine.doctor_policy import Diagnosis, Imported, Library, Verdict
+from trivium.machine import doctor_policy, limits
+from trivium.machine.control_group import allowance
+from trivium.machine.doctor_policy import Diagnosis, Imported, Library, MachineVerdict
 from trivium.machine.extras import install_command
 from trivium.machine.gpus import Gpus
 from trivium.machine.memory import FreeMemory
@@ -81,7 +82,7 @@ LIBRARIES = (
 @click.option("--grpc-port", default=_PORTS["gRPC"], show_default=True, help="Port for gRPC to look at.")
 @click.option("--seconds", default=_SECONDS, show_default=True, help="Time that one import may take.")
 def command(as_json: bool, http_port: int, grpc_port: int, seconds: float) -> None:
-    """Look at Python, libraries, engines, GPUs and the limits of this machine, and say how to mend what is wrong.
+    """Look at Python, libraries, engines, GPUs and the limits of this machine, and say what to do about what is wrong.
 
     Each library is imported in a process of its own. Exit status 1 if something is broken.
     """
@@ -93,30 +94,32 @@ def command(as_json: bool, http_port: int, grpc_port: int, seconds: float) -> No
         if not as_json:
             for line in lines_of(each, width):
                 click.echo(line)
-    broken = sum(each.verdict is Verdict.BROKEN for each in found)
+    broken = sum(each.verdict is MachineVerdict.BROKEN for each in found)
     if as_json:
         click.echo(msgspec.json.encode(found).decode())
     else:
-        notes = sum(each.verdict is Verdict.NOTE for each in found)
+        notes = sum(each.verdict is MachineVerdict.NOTE for each in found)
         click.echo(f"{len(found)} looked at, {broken} broken, {notes} worth a word.")
     if broken:
         raise SystemExit(1)
 
 
 def lines_of(diagnosis: Diagnosis, width: int) -> Iterator[str]:
-    """Yield the lines of one finding: how it is, and below that its mend."""
-    mark = {Verdict.GOOD: "ok", Verdict.NOTE: "note", Verdict.BROKEN: "BROKEN"}[diagnosis.verdict]
+    """Yield the lines of one finding: how it is, and below that what to do."""
+    mark = {MachineVerdict.GOOD: "ok", MachineVerdict.NOTE: "note", MachineVerdict.BROKEN: "BROKEN"}[
+        diagnosis.verdict
+    ]
     words = visible(f"{diagnosis.what}: {diagnosis.found}")
     yield from labelled([(f"{mark:6}", words)], width, 0)
-    if diagnosis.mend and diagnosis.verdict is not Verdict.GOOD:
+    if diagnosis.mend and diagnosis.verdict is not MachineVerdict.GOOD:
         yield from labelled([(" " * 6, visible(diagnosis.mend))], width, 0)
 
 
 def diagnoses(ports: dict[str, int], seconds: float) -> Iterator[Diagnosis]:
     """Yield what is found, each as soon as it is known, in one order."""
-    yield doctor_policy.judge_python(sys.version_info, sys.maxsize > 2**32)
+    yield doctor_policy.judge_python(tuple(sys.version_info[:3]), sys.maxsize > 2**32)
     yield doctor_policy.judge_clock(time.time(), Path(str(trivium.__file__)).stat().st_mtime)
-    yield doctor_policy.judge_processors(limits.processors(), control_groups.processor_quota(), os.environ)
+    yield doctor_policy.judge_processors(limits.processors(), allowance(), os.environ)
     yield doctor_policy.judge_memory(FreeMemory().read(with_gpus=False).get((Device.CPU, 0)))
     yield doctor_policy.judge_descriptors(*limits.descriptors())
     shared = limits.space(limits.SHARED_MEMORY)

@@ -31,11 +31,9 @@ COMMANDS = {
     "rm": Subcommand("trivium.cli.rm", "Remove models that were fetched from the hub."),
     "init": Subcommand("trivium.cli.init", "Make a small project: a model or handler, a test, a Dockerfile."),
     "check": Subcommand("trivium.cli.check", "Explain model folders and files without serving them."),
-    "status": Subcommand(
-        "trivium.cli.status", "Show how a server does that runs: readiness, models, latencies."
-    ),
+    "status": Subcommand("trivium.cli.status", "Show how a running server and its models do."),
     "doctor": Subcommand(
-        "trivium.cli.doctor", "Look for what is wrong with this machine: libraries, GPUs, limits, ports."
+        "trivium.cli.doctor", "Look for what is wrong with this machine, and say what to do."
     ),
     "tritonserver": Subcommand(
         "trivium.servers.triton.command.command",
@@ -56,6 +54,9 @@ COMMANDS = {
         "Serve TorchServe's models, with the options and files of torchserve.",
         takes_catalogue=True,
     ),
+    "signals": Subcommand(
+        "trivium.cli.signals", "Print a Grafana dashboard, or Prometheus' alert rules, of what is counted."
+    ),
     "env": Subcommand(
         "trivium.cli.env", "Make, list and remove the environments of engines that need one of their own."
     ),
@@ -68,9 +69,7 @@ COMMANDS = {
         "trivium.cli.shims",
         "Print what archives and tests of other servers need: their modules' folder, a file.",
     ),
-    "completion": Subcommand(
-        "trivium.cli.completion", "Print what completes commands and options in bash, zsh or fish."
-    ),
+    "completion": Subcommand("trivium.cli.completion", "Print completion for bash, zsh or fish."),
     "demo": Subcommand("trivium.cli.demo", "Serve the shipped example models and print requests for them."),
 }
 

@@ -148,7 +148,7 @@ def configure(config_file: Path | None, flags: dict[str, Any]) -> ServerConfig:
         raise click.ClickException(
             f"{error.message.rstrip('.')}. {hint}" if hint else error.message
         ) from error
-    log_to_stderr(loaded.config.server.log_level)
+    log_to_stderr(loaded.config.server.log_level, loaded.config.server.log_format)
     for notice in loaded.notices:
         _log.warning("%s", notice)
     return loaded.config

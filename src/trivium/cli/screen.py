@@ -56,7 +56,7 @@ class Progress:
         else:
             since = self._loading.pop(key, None)
             took = "" if since is None else f" ({time.monotonic() - since:.1f} s)"
-            print_sentence(self._console, _line(status, took))
+            print_sentence(self._console, state_line(status, took))
         if self._is_over:
             return
         names = ", ".join(f"{model} {version}" for model, version in self._loading)
@@ -71,7 +71,8 @@ def _name(status: VersionStatus) -> str:
     return f"{status.model} version {status.version}" if status.version else status.model
 
 
-def _line(status: VersionStatus, took: str) -> Text:
+def state_line(status: VersionStatus, took: str = "") -> Text:
+    """Return the sentence that says how a version is, and why."""
     text = Text.assemble(f"{_name(status)}: ", (status.state.value, _COLOURS.get(status.state, "")), took)
     return text.append(f" - {status.reason}") if status.reason else text
 

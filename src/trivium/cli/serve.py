@@ -1,10 +1,12 @@
 """`trivium serve PATH...`: listens, loads, says what is ready, serves until a signal to stop, then drains."""
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 from rich.console import Console, RenderableType
@@ -15,9 +17,10 @@ from trivium.catalogue import CATALOGUE
 from trivium.cli.example_requests import print_requests
 from trivium.cli.foreign_configuration import reader_of
 from trivium.cli.options import PATHS, ServerCommand, configure, server_options
-from trivium.cli.screen import Progress, models_screen
+from trivium.cli.screen import Progress, models_screen, state_line
 from trivium.codecs.visible_text import visible
 from trivium.commands import life
+from trivium.commands.json_log import SCREEN
 from trivium.commands.life import (
     FatalFailure,
     Life,
@@ -34,8 +37,11 @@ from trivium.config.options import ServerConfig
 from trivium.core.server import Server
 from trivium.fetchers.policy import shown
 from trivium.types.errors import ServeError
+from trivium.types.operations import VersionStatus
+from trivium.types.recording import RECORD_FACTS
 from trivium.types.sources import ModelSource, Place
 from trivium.types.spec import ModelSpec
+from trivium.types.state import VersionState
 
 _NAMED = 5
 """Places that the first line names."""
@@ -66,6 +72,8 @@ def serve(paths: Sequence[Place], config: ServerConfig, greet: Greet) -> None:
     if config.http.no_http and config.grpc.no_grpc:
         raise click.ClickException("Nothing would be served: leave out --no-http, or --no-grpc.")
     try:
+        if config.server.log_format == "json":
+            life.serve(logged(paths, config))
         life.serve(record(paths, config, greet, screen()))
     except ServeError as error:
         hints = filter(None, map(reader_of, paths))
@@ -108,6 +116,37 @@ def record(
     )
 
 
+def logged(paths: Sequence[Place], config: ServerConfig) -> Life[Text]:
+    """Return the same life with its sentences in the log, without tables and requests to copy."""
+    silent = Console(quiet=True)
+    shown = record(paths, config, lambda console, url, specs: None, silent)
+
+    @contextmanager
+    def progress(server: Server) -> Iterator[Callable[[VersionStatus], None]]:
+        """Log every change of a version's state, and how far fetching is."""
+        with shown.progress(server):
+            yield _log_state
+
+    return replace(
+        cast(Life[Text], shown),
+        words=LifeWords(
+            opening=_opening(paths),
+            loaded=partial(_up, config.models.reload),
+            stopping=_stopping,
+            cut_off=_cut_off,
+            stopped=_stopped,
+        ),
+        say=lambda line: SCREEN.log(logging.ERROR if line.style == "red" else logging.INFO, "%s", line.plain),
+        progress=progress,
+    )
+
+
+def _log_state(status: VersionStatus) -> None:
+    facts = {"model": status.model, "version": status.version, "state": status.state.value}
+    level = logging.ERROR if status.state is VersionState.FAILED else logging.INFO
+    SCREEN.log(level, "%s", state_line(status).plain, extra={RECORD_FACTS: facts})
+
+
 def _opening(paths: Sequence[Place]) -> Iterator[Text]:
     """Say what is being read, since that may take a while."""
     more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
@@ -121,6 +160,11 @@ def _shown(place: Place) -> str:
 def _loaded(console: Console, goes_on: bool, report: StartReport) -> Iterator[RenderableType]:
     """Say what is up."""
     yield from models_screen(report.listing, report.specs, console)
+    yield from _up(goes_on, report)
+
+
+def _up(goes_on: bool, report: StartReport) -> Iterator[Text]:
+    """Say where it listens, and what did not load."""
     if not report.specs:
         more = " Save a mended file, and it is loaded." if goes_on else ""
         yield Text(f"Nothing can be served; see the reasons above.{more}", "red")

@@ -22,7 +22,7 @@ _SEE = "See the models' states; a model that failed says why in the server's log
 
 
 class Reading(NamedTuple):
-    """What a server has said, and what is to be said of how it was asked."""
+    """Holds what a server has said, and a word on how it was asked."""
 
     overview: Overview
     note: str = ""
@@ -38,7 +38,7 @@ class _IndexRow(msgspec.Struct):
 
 
 class _Described(msgspec.Struct):
-    """What the v2 protocol has of a server."""
+    """Name and version of a server, as the v2 protocol has them."""
 
     name: str = ""
     version: str = ""

@@ -21,14 +21,14 @@ CONSOLE_HEADER = b"trivium-console"
 """The header of what our own page asks for: a page of another server cannot send it without being allowed to."""
 
 _COOKIE = b"cookie"
-_READS_BELOW = "/api/v1/"
+_READS = ("/api/v1/", "/openapi.json")
 
 
 def session_token(head: Head) -> str:
     """Return the token that a browser shows; empty where that is none, or it may have been made to show it. It counts
     with the page's own header, or where something is only read that the page shows: an event stream has no header.
     """
-    is_read = head.method == "GET" and head.path.startswith(_READS_BELOW)
+    is_read = head.method == "GET" and head.path.startswith(_READS)
     if _COOKIE not in head.headers or not (is_read or CONSOLE_HEADER in head.headers):
         return ""
     return cookie_of(head)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from math import inf, isnan
 
-from trivium.types.metrics import Buckets
+from trivium.types.metrics import Buckets, Exemplar
 from trivium.types.statistics import MetricsReport
 
 CONTENT_TYPE = "text/plain; charset=utf-8"
@@ -31,6 +31,9 @@ def written(labels: Labels) -> str:
     return ",".join([f'{name}="{_escaped(value)}"' for name, value in sorted(labels.items())])
 
 
+NO_EXEMPLARS: Mapping[int, Exemplar] = {}
+
+
 @dataclass(slots=True)
 class ExposedMetric:
     """One metric: `kind` is counter, gauge, histogram or summary. Each line is whole. `labels` are `written`."""
@@ -39,20 +42,32 @@ class ExposedMetric:
     kind: str
     help: str
     lines: list[str] = field(default_factory=list)
+    exemplars: dict[int, Exemplar] = field(default_factory=dict)  # by the number of the line
 
     def add(self, labels: str, value: float, suffix: str = "") -> None:
         """One sample."""
         inside = f"{{{labels}}}" if labels else ""
         self.lines.append(f"{self.name}{suffix}{inside} {number(value)}")
 
-    def add_histogram(self, labels: str, total: float, buckets: Buckets, scale: float = 1.0) -> None:
-        """Count, sum and cumulated buckets. Bounds are multiplied by `scale`; `total` is in their unit already."""
+    def add_histogram(
+        self,
+        labels: str,
+        total: float,
+        buckets: Buckets,
+        scale: float = 1.0,
+        exemplars: Mapping[int, Exemplar] = NO_EXEMPLARS,
+    ) -> None:
+        """Count, sum and cumulated buckets. Bounds are multiplied by `scale`; `total` is in their unit already.
+        `exemplars` are by the number of a bucket.
+        """
         self.add(labels, sum([inside for _, inside in buckets]), "_count")
         self.add(labels, total, "_sum")
         begin = f"{self.name}_bucket{{{labels}," if labels else f"{self.name}_bucket{{"
         below = 0
-        for bound, inside in buckets:
+        for number, (bound, inside) in enumerate(buckets):
             below += inside
+            if number in exemplars:
+                self.exemplars[len(self.lines)] = exemplars[number]
             self.lines.append(f'{begin}le="{_bound(bound * scale)}"}} {below}')
 
     def add_summary(

@@ -27,6 +27,13 @@ def decoded(segment: str) -> str:
         ) from error
 
 
+def decoded_whole(path: bytes) -> str:
+    """Return a whole path as a server hands it over that decodes it before it is split: bytes that are no UTF-8 are
+    replaced. For comparing with one such; what is served is found by its segments.
+    """
+    return unquote(path.decode("latin-1"))
+
+
 def decodings(text: str) -> list[str]:
     """Return a text as it is, and as it becomes by each further percent-decoding, as long as that changes it."""
     found = [text]

@@ -1,8 +1,9 @@
 """Messages of protobuf as compact tables, and the classes that they become.
 
-A line of a table reads `number type name`, with `repeated` or `oneof=NAME` in front where it holds; `map<K,V>` is a
-map. Classes live in pools of their own, since client libraries register messages of the same names in protobuf's
-default pool, and one process may hold both. Knows no message. Source: the proto3 language guide.
+A line of a table reads `number type name`, with `repeated` or `oneof=NAME` in front where it holds (`oneof=_NAME` is an
+optional field); `map<K,V>` is a map. Classes live in pools of their own, since client libraries register messages of
+the same names in protobuf's default pool, and one process may hold both. Knows no message. Source: the proto3
+language guide.
 """
 
 from collections.abc import Iterator, Mapping
@@ -87,6 +88,7 @@ def _add_field(message: DescriptorProto, path: str, field: Field, package: str) 
             message.oneof_decl.add(name=field.oneof)
             names.append(field.oneof)
         proto.oneof_index = names.index(field.oneof)
+        proto.proto3_optional = field.oneof.startswith("_")  # what `optional` is made of
 
 
 def _add_enum(enum: EnumDescriptorProto, path: str, values: Mapping[str, int]) -> None:

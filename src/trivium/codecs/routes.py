@@ -5,13 +5,15 @@ front of that, "..." at the end whatever follows, if anything does, and "{name}.
 segment. Where several rows fit, the one that says more literally goes before, segment by segment. Pure.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import msgspec
 
 from trivium.codecs.path_segments import decoded
 from trivium.types import reasons
 from trivium.types.access import AccessScope, Endpoint
+from trivium.types.described import DescribedArgument, DescribedBody, DescribedRoute, DescribedVerb
 from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import Head, Target
@@ -56,11 +58,38 @@ def endpoints(routes: Iterable[HttpRoute]) -> Sequence[Endpoint]:
     )
 
 
+def described(
+    routes: Iterable[HttpRoute],
+    verbs: Mapping[str, DescribedVerb],
+    bodies: Mapping[str, DescribedBody] = {},
+    arguments: Mapping[str, Sequence[DescribedArgument]] = {},
+) -> tuple[DescribedRoute, ...]:
+    """Return these routes with what `verbs` says of each, `bodies` of those that take one while others with their verb
+    do not, and `arguments` of their queries. One that differs from another by a slash at its end alone is left out.
+    """
+    rows = [route for route in dict.fromkeys(routes) if route.methods]
+    known = {(route.methods, route.path) for route in rows}
+    found = []
+    for route in rows:
+        if route.path.endswith("/") and (route.methods, route.path[:-1]) in known:
+            continue
+        what = verbs[route.verb]
+        if route.takes_body and route.verb in bodies:
+            what = replace(what, body=bodies[route.verb])
+        if route.verb in arguments:
+            what = replace(what, arguments=arguments[route.verb])
+        found.append(DescribedRoute(route.methods.split(), route.path, route.scope, str(route.verb), what))
+    return tuple(found)
+
+
 def prefixes(routes: Iterable[HttpRoute]) -> Sequence[str]:
     """Return the prefixes by which a listener finds the owner of these routes: see `types.listeners.Route`."""
-    return tuple(
-        dict.fromkeys(_prefix(route.path.rstrip("/").split("/")[1:]) for route in routes if route.methods)
-    )
+    return tuple(dict.fromkeys(prefix_of(route.path) for route in routes if route.methods))
+
+
+def prefix_of(path: str) -> str:
+    """Return the prefix of a row's path."""
+    return _prefix(path.rstrip("/").split("/")[1:])
 
 
 def _prefix(segments: Sequence[str]) -> str:

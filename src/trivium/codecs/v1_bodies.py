@@ -18,7 +18,7 @@ from trivium.codecs import json_documents
 from trivium.codecs.binary import Buffer
 from trivium.codecs.binding import Wanted
 from trivium.codecs.elements import object_array
-from trivium.codecs.v2_bodies import Read
+from trivium.codecs.v2_bodies import Read, judge_values
 from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError
 from trivium.types.payload import RawForm, Tensor
@@ -59,6 +59,7 @@ def _columns(value: msgspec.Raw, wanted: Wanted) -> tuple[Tensor, ...]:
 
 
 def _of_objects(value: msgspec.Raw, wanted: Wanted) -> tuple[Tensor, ...]:
+    judge_values(bytes(value), INSTANCES)
     rows = _decoded(_ROWS, value, INSTANCES)
     names = rows[0].keys()
     for number, row in enumerate(rows):
@@ -93,6 +94,7 @@ def _of_b64(spec: TensorSpec, value: msgspec.Raw) -> Tensor:
         raise _invalid(
             f"'{spec.name}' is {spec.datatype.wire}, and base64 stands for bytes", "Send its numbers."
         )
+    judge_values(bytes(value), spec.name)
     values = [value] if _OBJECT.match(value) else _decoded(_VALUES, value, spec.name)
     elements = [_bytes_of(spec, one) for one in values]
     array = object_array(elements, (len(elements),))

@@ -89,7 +89,7 @@ def decode_members(data: Buffer, what: str) -> tuple[dict[str, Any], frozenset[s
     """Decode as `decode_object` does, taking the first value of a key that comes twice; the second result names those
     keys of the top that do.
     """
-    _judge_values(data, what)
+    judge_values(data, what)
     if not decode_object(data, what):
         return {}, frozenset()
     repeated: frozenset[str] = frozenset()
@@ -112,8 +112,8 @@ def decode_members(data: Buffer, what: str) -> tuple[dict[str, Any], frozenset[s
         ) from error
 
 
-def _judge_values(data: Buffer, what: str) -> None:
-    """Refuse more values than can be read while others wait."""
+def judge_values(data: Buffer, what: str) -> None:
+    """Raise TOO_LARGE for more values than can be read one by one while others wait, and held as objects."""
     if len(data) > MOST_VALUES and has_many_values(bytes(data), MOST_VALUES):
         raise ServeError(
             Code.TOO_LARGE,

@@ -94,9 +94,9 @@ class EmbeddedServer:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 runner.run(self._live())
         except BaseException as error:
-            fault = error
+            fault = frameless(error)
         if not self.started.done():
-            self.started.set_exception(frameless(fault) if fault is not None else self._why_not())
+            self.started.set_exception(fault or self._why_not())
         elif fault is not None:
             _log.error("The models of this program are not served any more.", exc_info=fault)
         self.ended.set_result(None)

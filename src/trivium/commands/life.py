@@ -5,6 +5,7 @@ know any server by name, nor to whom its lines go.
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -16,11 +17,15 @@ from trivium.app import Catalogue, Site
 from trivium.commands.cannot_listen import CannotListen
 from trivium.commands.collector import COLLECTIONS
 from trivium.commands.listeners import Listeners
-from trivium.commands.process import observer, run
+from trivium.commands.process import START, observer, run
 from trivium.commands.stopping import CUT_OFF, StopSignals
+from trivium.config.memory_share_policy import within_memory
 from trivium.config.options import ServerConfig
 from trivium.core.server import Server
 from trivium.frontends.access_log import AnswerLog
+from trivium.machine.allowance_policy import in_words
+from trivium.machine.control_group import allowance
+from trivium.machine.use import machine_bytes
 from trivium.types.by_type import ByType
 from trivium.types.errors import frameless
 from trivium.types.interfaces import Authorizer, Format
@@ -28,6 +33,9 @@ from trivium.types.operations import Listing, VersionStatus
 from trivium.types.recording import ServingRecorder
 from trivium.types.spec import ModelSpec
 from trivium.types.state import VersionState
+from trivium_worker.wire import system
+
+_log = logging.getLogger(START)
 
 Line = TypeVar("Line")
 """What a command says at once: a record of its log, a text on its screen."""
@@ -304,6 +312,7 @@ def serve(life: Life[Line]) -> NoReturn:
 
 async def live(life: Life[Line]) -> int:
     """Take the process's signals, build the server and its listeners, and live; returns the exit status."""
+    life = replace(life, parts=_within_group(life.parts))
     parts, config = life.parts, life.parts.config
     stop = StopSignals(config.server.drain_timeout, life.signalled, hurries=life.hurries)
     life.tell(life.words.opening)
@@ -311,6 +320,15 @@ async def live(life: Life[Line]) -> int:
     async with app.build(parts.catalogue, config, seen, parts.formats, parts.recorder) as server:
         site = Site(parts.catalogue, config, server.regions, parts.states, server.metrics.find)
         return await live_with(life, server, Listeners(server, site, parts.authorizers, parts.log), stop)
+
+
+def _within_group(parts: ServerParts) -> ServerParts:
+    """Return them with a configuration that fits into what the control groups of this process allow; log that."""
+    allowed = allowance()
+    words = in_words(allowed, machine_bytes(), len(system.processors()))
+    if words:
+        _log.info("%s", words)
+    return replace(parts, config=within_memory(parts.config, allowed.memory))
 
 
 async def live_with(life: Life[Line], server: Server, listeners: Listeners, stop: Stop) -> int:

@@ -34,7 +34,7 @@ class Listeners:
         log: AnswerLog | None = None,
         only: Sequence[Listener] | None = None,
     ) -> None:
-        """With `only` there are these listeners, in place of those that the configuration gives."""
+        """Make them; `only` are these listeners, in place of those that the configuration gives."""
         record = site.catalogue.server(site.config)
         self._profile = record.name
         self._access = access_settings(site.config, authorizers, record.takes_any_host)

@@ -17,16 +17,19 @@ from trivium.affinity.observer import AffinityObserver
 from trivium.affinity.processors import Processors
 from trivium.codecs.visible_text import visible
 from trivium.commands.collector import COLLECTIONS
+from trivium.commands.json_log import JsonFormatter, capture
 from trivium.commands.stopping import leave
 from trivium.commands.visible_console import only_text
 from trivium.core.clock import LoopClock
 from trivium.log_rotation import Rotation
 from trivium.log_settings import LOG
-from trivium.log_writer import LogStream, LogWriter
+from trivium.log_writer import LogStream, LogWriter, standard_error
 from trivium.types.interfaces import NO_OBSERVER, RunObserver
 from trivium_worker.wire import system
 
 SWITCH_SECONDS = 0.0005
+START = "trivium.start"
+"""The log of what whoever starts a server should know of where it runs."""
 _WORKERS = "trivium.worker"
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 """Parameters of glibc's mallopt(3)."""
@@ -90,7 +93,7 @@ class LogHandler(logging.Handler):
         written.
         """
         super().__init__()
-        self._writer = LogWriter(file or sys.stderr.fileno(), self.lost, rotation=rotation)
+        self._writer = LogWriter(file or standard_error(), self.lost, rotation=rotation)
         self._is_shown = not file and sys.stderr.isatty()
         self._above: Console | None = None
 
@@ -141,15 +144,19 @@ def log_through(
     logging.basicConfig(level=level, handlers=[handler])
 
 
-def log_to_stderr(log_level: str) -> None:
-    """Have everything from this level on logged."""
+def log_to_stderr(log_level: str, log_format: str = "text") -> None:
+    """Have everything from this level on logged; as JSON, all that the process says, by whatever way."""
+    is_json = log_format == "json"
+    if is_json:
+        capture()
     log_through(
-        VisibleFormatter("%(levelname)s %(name)s: %(message)s"),
+        JsonFormatter() if is_json else VisibleFormatter("%(levelname)s %(name)s: %(message)s"),
         log_level.upper(),
-        lambda record: record.name.startswith(_WORKERS) or LOG.passes(record),
+        lambda record: record.name.startswith((_WORKERS, START)) or LOG.passes(record),
     )
     if log_level == "warning":  # the default: what handlers print is for their owner, as with the originals
         logging.getLogger(_WORKERS).setLevel(logging.INFO)
+        logging.getLogger(START).setLevel(logging.INFO)
 
 
 @contextlib.contextmanager

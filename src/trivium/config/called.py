@@ -1,4 +1,4 @@
-"""What a configuration means for a server that another program's server calls: its sockets are not ours. Pure."""
+"""Reads a configuration for a server that another program's server calls, whose sockets those are. Pure."""
 
 from dataclasses import replace
 

@@ -6,9 +6,10 @@ Decides which value of an option means that something is off. Must not know what
 from importlib.util import find_spec
 
 from trivium.config.engine_parameters import parse_engine_parameters
-from trivium.config.options import MetricsConfig, ServerConfig
+from trivium.config.options import ServerConfig
 from trivium.core.instances.rate_policy import parse_limits
 from trivium.core.observability.quantiles import parse_quantiles
+from trivium.machine.control_group import usable_processors
 from trivium.types.core_config import (
     CoreConfig,
     DeferredLimits,
@@ -22,7 +23,6 @@ from trivium.types.spec import Defaults
 from trivium.types.spoken import spoken
 from trivium.types.text_engines import WORDS as TEXT_ENGINES
 from trivium.types.tracing import TraceSettings
-from trivium_worker.wire import system
 
 _MOST_KEPT = 2**28
 
@@ -42,7 +42,7 @@ def core_config(
             run_deadline=workers.run_timeout or None,
             startup_deadline=workers.startup_timeout,
             gpus=gpus,
-            cpus=len(system.processors()),
+            cpus=usable_processors(),
             max_rows=models.default_rows,
             completes=not models.no_completion,
             installs=models.install_packages != "none",
@@ -65,7 +65,8 @@ def core_config(
         recycle_bytes=workers.growth or None,
         worker_bytes=workers.memory or None,
         worker_bounds=WorkerBounds(workers.files, workers.processors, workers.offline),
-        measures=_measures(config.metrics),
+        measures=_measures(config),
+        follows_lines=config.server.log_format == "json",
         traces=traces,
         client_shared_memory=config.security.client_shared_memory,
         reserved_regions=reserved_regions,
@@ -76,10 +77,12 @@ def core_config(
     )
 
 
-def _measures(metrics: MetricsConfig) -> Measurements:
+def _measures(config: ServerConfig) -> Measurements:
+    metrics = config.metrics
     return Measurements(
         parse_quantiles(metrics.quantiles),
         metrics.first_part,
+        bool(config.server.access_log),
         metrics.interval,
         not metrics.no_cpu_metrics,
         not metrics.no_gpu_metrics,

@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 import traceback
+from bisect import bisect_left
 from collections.abc import Callable
 
 from trivium.core.stall_policy import (
@@ -25,6 +26,10 @@ _log = logging.getLogger(__name__)
 
 CallLast = Callable[[Callable[[], None]], object]
 """Has something called behind what runs now; `LoopClock.call_last`, or a loop's `call_soon`."""
+
+
+DELAY_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+"""Upper bounds in seconds of the histogram of how late a loop was; one more bucket takes the rest."""
 
 
 class Alarm:
@@ -115,7 +120,8 @@ class LoopWatch:
         self._is_loading, self._waits = is_loading, waits
         self._stalls = self._unsaid = 0
         self._said_at = float("-inf")
-        self._longest = self._longest_turn = 0.0
+        self._longest = self._longest_turn = self._delayed = 0.0
+        self._delays = [0] * (len(DELAY_BUCKETS) + 1)
         self.stacks = ""
         """Where all threads were when the loop was late; empty while it is not, and where nobody reads them."""
         self._arm()
@@ -126,7 +132,8 @@ class LoopWatch:
 
     def use(self) -> LoopUse:
         """Return what was counted so far."""
-        return LoopUse(self._stalls, self._longest, self._longest_turn)
+        delays = tuple(zip((*DELAY_BUCKETS, float("inf")), self._delays, strict=True))
+        return LoopUse(self._stalls, self._longest, self._longest_turn, delays, self._delayed)
 
     def close(self) -> None:
         """Watch no longer."""
@@ -155,6 +162,8 @@ class LoopWatch:
 
     def _beat(self) -> None:
         late = time.monotonic() - self._due
+        self._delays[bisect_left(DELAY_BUCKETS, late)] += 1
+        self._delayed += max(late, 0.0)
         self._longest_turn = max(self._longest_turn, min(late, time.thread_time() - self._own))
         if late > STALL_SECONDS:
             counted = self._counters().since(self._before)

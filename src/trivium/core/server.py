@@ -20,9 +20,10 @@ import msgspec
 from trivium.core.buffer_pool import BufferPool
 from trivium.core.clock import LoopClock, LoopWatch
 from trivium.core.instances.mailbox import Mailbox
-from trivium.core.models.collect import MetricsCollector
+from trivium.core.models.collect import MetricsCollector, OtherCounts
 from trivium.core.models.control import Change, LazyModels, ModelControl
 from trivium.core.models.lifecycle import Lifecycle, LoadServices, Progress
+from trivium.core.models.listing import listed, page
 from trivium.core.models.readiness import ReadyAnswers
 from trivium.core.models.registry import Registry
 from trivium.core.models.repository import Repository, chosen, loading_order
@@ -63,6 +64,7 @@ from trivium.types.operations import (
     List,
     Listen,
     Listing,
+    ListServed,
     Live,
     LogControl,
     LogReport,
@@ -88,7 +90,7 @@ from trivium.types.payload import PayloadKind, Raw, RawPart, Scalar, Tensors
 from trivium.types.schedules import Graph
 from trivium.types.sources import ModelSource, Place
 from trivium.types.spec import InvalidModel, ModelSpec
-from trivium.types.state import SERVER_MOVES, ServerState, VersionState, move
+from trivium.types.state import SERVER_MOVES, ServerState, move
 from trivium.types.statistics import VersionStatistics
 
 Worked = TypeVar("Worked")
@@ -157,9 +159,8 @@ class Server:
         self._lazy = LazyModels(self._registry, self._control, self.submit, clock.now)
         self._room = WaitingRoom(self._registry, clock, self.submit, config.is_patient)
         self._readiness = ReadyAnswers(self._registry, clock, lambda: self._state, config.is_lenient)
-        self._collector = MetricsCollector(
-            self._registry, self.metrics, config.measures, self._lifecycle.cache, self._watch
-        )
+        others = OtherCounts(self._watch, self._workers.deaths, self._tracing.exemplars)
+        self._collector = MetricsCollector(registry, self.metrics, config.measures, lifecycle.cache, others)
         self.view = ServerView(registry, self._readiness, clock, self._workers)
         self.buffers = BufferPool(config.kept_buffer_bytes)
         self._deferred = DeferredAnswers(config.deferred, clock.now, _make_token, self.submit, self._offload)
@@ -495,7 +496,8 @@ class Server:
         | RegionOperation
         | LogControl
         | TraceControl
-        | Observe,
+        | Observe
+        | ListServed,
     ) -> Answer:
         match operation:
             case Defer():
@@ -510,8 +512,8 @@ class Server:
                 return self._described(operation)
             case DescribeAll(model, version):
                 return self._all_described(model, version)
-            case List(ready, limit, after):
-                return page(self._registry.listing(), ready, limit, after)
+            case List() | ListServed():
+                return listed(self._registry, operation)
             case Statistics(model, version):
                 return self._registry.report(model, version)
             case Observe(model, version):
@@ -593,20 +595,6 @@ class Server:
 async def _in_time(close: Callable[[], None], seconds: float) -> None:
     """Run something that blocks, and leave it to itself when its time is over."""
     await asyncio.wait([asyncio.ensure_future(asyncio.to_thread(close))], timeout=seconds)
-
-
-def page(listing: Listing, ready: bool, limit: int, after: str) -> Listing:
-    """Return the rows of at most `limit` models (0: of all) behind the model `after`, or those alone that are ready."""
-    rows = [
-        row
-        for row in listing.versions
-        if (not ready or row.state is VersionState.READY) and (not after or row.model > after)
-    ]
-    names = list(dict.fromkeys(row.model for row in rows))
-    if not 0 < limit < len(names):
-        return Listing(tuple(rows))
-    last = names[limit - 1]
-    return Listing(tuple(row for row in rows if row.model <= last), last)
 
 
 def _beginning(answer: Raw) -> str:

@@ -19,7 +19,7 @@ from trivium.types.tracing import Moment, MomentNames, SpanNames, Trace, Traces
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
-    from opentelemetry.trace import Span
+    from opentelemetry.trace import Link, Span
 
 MOST_BEHIND = 10_000
 """Calls that may wait for spans to be made; what comes beyond them is lost."""
@@ -174,7 +174,8 @@ class Spans:
             span.set_status(StatusCode.ERROR, trace.error)
         ended = times.get(self._of_model[-1], max(times.values()))
         if self._execution[0] in times:
-            compute = self._begin(self._names.execution, set_span_in_context(span), times[self._execution[0]])
+            began, links = times[self._execution[0]], [_link(mate) for mate in trace.mates]
+            compute = self._begin(self._names.execution, set_span_in_context(span), began, links)
             compute.set_attribute("trivium.requests_together", trace.together)
             for name in self._execution:
                 compute.add_event(name, timestamp=times[name])
@@ -182,10 +183,12 @@ class Spans:
         span.end(ended)
         return span
 
-    def _begin(self, name: str, context: "Context | None", start: int) -> "Span":
+    def _begin(
+        self, name: str, context: "Context | None", start: int, links: "Sequence[Link]" = ()
+    ) -> "Span":
         from opentelemetry.trace import SpanKind
 
-        return self._tracer.start_span(name, context, SpanKind.SERVER, start_time=start)
+        return self._tracer.start_span(name, context, SpanKind.SERVER, links=links, start_time=start)
 
 
 class _Numbers:
@@ -225,6 +228,15 @@ def _outer(trace: Trace) -> "Context | None":
     if origin.state:
         told["tracestate"] = origin.state
     return TraceContextTextMapPropagator().extract(told, Context())
+
+
+def _link(context: str) -> "Link":
+    """Return a link to the span of a context."""
+    from opentelemetry.trace import Link, SpanContext, TraceFlags
+
+    _, trace, span, _ = context.split("-", 3)
+    flags = TraceFlags(TraceFlags.SAMPLED)
+    return Link(SpanContext(int(trace, 16), int(span, 16), is_remote=False, trace_flags=flags))
 
 
 def _attributes(trace: Trace, names: SpanNames) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from trivium.codecs.header_text import without_controls
 from trivium.types.access import AccessScope
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Readiness, ResponsePart
+from trivium.types.recording import RECORD_FACTS
 from trivium.types.wire import HttpAnswer, RpcAnswer, Target
 
 _log = logging.getLogger(__name__)
@@ -92,7 +93,8 @@ class CauseLog:
         self._said.add(key)
         about = f" to model '{without_controls(wire_text(model[:_SHOWN]))}'" if model else ""
         sentence = without_controls(wire_text(cause.message))
-        _log.warning("A request%s is answered with %d, without its cause: %s", about, status, sentence)
+        words = "A request%s is answered with %d, without its cause: %s"
+        _log.warning(words, about, status, sentence, extra={RECORD_FACTS: {"model": model}})
 
 
 def cause_of(error: ServeError) -> ServeError:

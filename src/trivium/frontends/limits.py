@@ -35,7 +35,8 @@ class HttpLimits:
     to begin. `linger_seconds`: how long what a refused client still sends is read and thrown away, so that it gets to
     read why.
 
-    `access_log` is the path of a file to append a JSON line per request to, "-" for the standard output. With
+    `access_log` is the path of a file to append a JSON line per request to, "-" for the standard output; with
+    `logs_alike` in the form of the server's own log. With
     `record_timestamps` requests say how they came, so that they can be traced. `fields` are header lines of every
     answer, each with its CRLF; `origin` are the pages that may read them, whose preflights are answered. With
     `says_keep_alive` an answer says that the connection stays open, to HTTP/1.1, too.
@@ -57,6 +58,7 @@ class HttpLimits:
     linger_seconds: float = 2.0
     slowest_rate: int = 16 * 1024
     access_log: str | None = None
+    logs_alike: bool = False
     record_timestamps: bool = False
     fields: bytes = b""
     origin: str = ""
@@ -78,6 +80,7 @@ def http_limits(config: ServerConfig) -> HttpLimits:
         half_close_seconds=config.http.half_close_wait or inf,
         slowest_rate=config.http.slowest_rate,
         access_log=config.server.access_log or None,
+        logs_alike=config.server.log_format == "json",
         record_timestamps=config.tracing.has_place,
         fields=_shared(config.http),
         origin=config.http.cors_allowed_origin or _origin(config.http.cors),

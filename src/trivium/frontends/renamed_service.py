@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from trivium.codecs.protobuf_services import renamed
 from trivium.types.access import AccessScope
+from trivium.types.described import SupportsReflection
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import RpcEncoder, RpcProtocol
 from trivium.types.listeners import Role
@@ -29,6 +31,12 @@ class RenamedService:
             for method, scope in entry.SCOPES.items()
             if method.startswith(self._own)
         }
+
+    def descriptors(self) -> Sequence[bytes]:
+        """See `types.described.SupportsReflection`: the files of its package, under that of the other name."""
+        package, other = (name.strip("/").rpartition(".")[0] for name in (self._own, self._other))
+        files = self._entry.descriptors() if isinstance(self._entry, SupportsReflection) else ()
+        return renamed(files, package, other, other.replace(".", "/"))
 
     def make(self, context: ProtocolContext) -> RpcProtocol:
         """Make it for one listener. Raises as the protocol does."""

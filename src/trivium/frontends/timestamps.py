@@ -8,14 +8,16 @@ from time import monotonic, time
 
 import msgspec
 
-from trivium.frontends.access_log import AccessLine, DetailedLine
+from trivium.core.observability.tracing_policy import is_context
+from trivium.frontends.access_log import AccessLine, DetailedLine, ServedLine
 from trivium.frontends.http.exchange import Exchange
 from trivium.frontends.http.state import HttpState
 from trivium.types.access import AccessScope
 from trivium.types.errors import ServeError
 from trivium.types.interfaces import Encoder, RpcEncoder, RpcProtocol
-from trivium.types.operations import Infer, Operation
-from trivium.types.tracing import RequestOrigin
+from trivium.types.observing import RequestFacts
+from trivium.types.operations import Infer, InferLazily, Operation
+from trivium.types.tracing import RequestOrigin, trace_id
 from trivium.types.wire import RpcAnswer, RpcCall, RpcKind
 
 _PARENT, _STATE = b"traceparent", b"tracestate"
@@ -45,6 +47,7 @@ class TimestampedExchange(TimedExchange, eq=False):
     """One whose request may be traced. It is started when its body has come."""
 
     _whole: float = 0.0
+    _facts: RequestFacts | None = None
 
     def start(self) -> None:
         """See `Exchange`."""
@@ -52,18 +55,41 @@ class TimestampedExchange(TimedExchange, eq=False):
         super().start()
 
     def _submit(self, operation: Operation, encoder: Encoder) -> None:
-        if isinstance(operation, Infer):
-            headers = self.request.head.headers
+        if isinstance(operation, Infer | InferLazily):
+            headers, log = self.request.head.headers, self._site.log
             parent = headers.get(_PARENT, b"").decode("latin-1")
             state = headers.get(_STATE, b"").decode("latin-1") if parent else ""
-            origin = RequestOrigin("HTTP", self._arrived, self._whole, parent, state)
-            operation = msgspec.structs.replace(operation, origin=origin)
+            if log is not None and log.takes_facts:
+                self._facts = _facts(operation, parent)
+            origin = RequestOrigin("HTTP", self._arrived, self._whole, parent, state, self._facts)
+            operation = _with_origin(operation, origin)
         super()._submit(operation, encoder)
+
+    def _line(self) -> AccessLine:
+        if self._facts is None:
+            return super()._line()
+        request, seconds = self.request, monotonic() - self._arrived
+        peer, path = self._peer or self._outlet.peer(), request.head.path
+        return ServedLine(
+            time(), peer, request.method, path, self._status, self._sent, seconds, facts=self._facts
+        )
+
+
+def _facts(operation: Infer | InferLazily, parent: str) -> RequestFacts:
+    """Return what is known of a request before it comes to its model."""
+    infer = operation if isinstance(operation, Infer) else operation.infer
+    return RequestFacts(infer.id, infer.model, infer.version, trace_id(parent) if is_context(parent) else "")
+
+
+def _with_origin(operation: Infer | InferLazily, origin: RequestOrigin) -> Operation:
+    if isinstance(operation, Infer):
+        return msgspec.structs.replace(operation, origin=origin)
+    return msgspec.structs.replace(operation, infer=msgspec.structs.replace(operation.infer, origin=origin))
 
 
 def exchange_kind(site: HttpState) -> type[Exchange]:
     """Return the kind of exchange that requests to a front end become."""
-    if site.limits.record_timestamps:
+    if site.limits.record_timestamps or (site.log is not None and site.log.takes_facts):
         return TimestampedExchange
     return TimedExchange if site.log is not None and site.log.is_exact else Exchange
 
@@ -73,8 +99,10 @@ class TimestampedRpcs:
     that is there has just come, all of it.
     """
 
-    def __init__(self, protocol: RpcProtocol) -> None:
+    def __init__(self, protocol: RpcProtocol, takes_facts: bool = False) -> None:
+        """`takes_facts`: a log wants what can be collected about each of them."""
         self._protocol = protocol
+        self._takes_facts = takes_facts
 
     def kind(self, method: str) -> RpcKind:
         """See `RpcProtocol`."""
@@ -99,7 +127,8 @@ class TimestampedRpcs:
         if isinstance(operation, Infer):
             parent = call.metadata.get("traceparent", "")
             state = call.metadata.get("tracestate", "") if parent else ""
-            origin = RequestOrigin("GRPC", now, now, parent, state)
+            facts = _facts(operation, parent) if self._takes_facts else None
+            origin = RequestOrigin("GRPC", now, now, parent, state, facts)
             operation = msgspec.structs.replace(operation, origin=origin)
         return operation, encoder
 

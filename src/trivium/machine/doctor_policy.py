@@ -1,4 +1,4 @@
-"""Judges what was found of a machine: good, worth a word, or broken, each with its mend. Pure.
+"""Judges what was found of a machine: good, worth a word, or broken, each with what to do. Pure.
 
 Broken is what keeps a server from starting, or a library that is installed from being imported. What only bounds
 performance, or some models, is worth a word.
@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from trivium.machine.allowance_policy import GroupAllowance, whole_processors
 
-class Verdict(Enum):
+
+class MachineVerdict(Enum):
     """Says how something is."""
 
     GOOD = "good"
@@ -22,7 +24,7 @@ class Diagnosis:
     """One finding: what was looked at, how it is, what was found, and what mends it, where something does."""
 
     what: str
-    verdict: Verdict
+    verdict: MachineVerdict
     found: str
     mend: str = ""
 
@@ -39,7 +41,7 @@ class Library:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What became of an import in a process of its own: its version, or why there is none; of PyTorch also whether it
+    """Tells how an import in a process of its own ended: its version, or why there is none; of PyTorch also whether it
     sees CUDA ("yes" or "no").
     """
 
@@ -72,7 +74,7 @@ def judge_python(version: Sequence[int], is_64_bit: bool) -> Diagnosis:
         return _broken(
             "Python", f"{shown}, of 32 bits", "Install one of 64 bits: engines have no other packages."
         )
-    return Diagnosis("Python", Verdict.GOOD, shown)
+    return Diagnosis("Python", MachineVerdict.GOOD, shown)
 
 
 def judge_library(library: Library, result: Imported | None, install: str) -> Diagnosis:
@@ -80,7 +82,9 @@ def judge_library(library: Library, result: Imported | None, install: str) -> Di
     if result is None:
         if library.is_required:
             return _broken(library.module, "not installed", f"Install it: {install}")
-        return Diagnosis(library.module, Verdict.GOOD, f"not installed (for {library.needed_by})", install)
+        return Diagnosis(
+            library.module, MachineVerdict.GOOD, f"not installed (for {library.needed_by})", install
+        )
     if result.is_late:
         return _broken(
             library.module,
@@ -96,7 +100,7 @@ def judge_library(library: Library, result: Imported | None, install: str) -> Di
         )
     if result.fault:
         return _broken(library.module, f"cannot be imported: {result.fault}", f"Install it anew: {install}")
-    return Diagnosis(library.module, Verdict.GOOD, result.version or "imported")
+    return Diagnosis(library.module, MachineVerdict.GOOD, result.version or "imported")
 
 
 def judge_descriptors(soft: int, hard: int, connections: int = CONNECTIONS) -> Diagnosis:
@@ -108,12 +112,12 @@ def judge_descriptors(soft: int, hard: int, connections: int = CONNECTIONS) -> D
     if 0 <= hard < connections + _DESCRIPTORS_BESIDE:
         return Diagnosis(
             "descriptors",
-            Verdict.NOTE,
+            MachineVerdict.NOTE,
             found,
             f"A server takes {connections} connections, each of them one. Raise the limit (docker run --ulimit "
             f"nofile=65536, LimitNOFILE= of systemd), or serve with --max-connections {max(hard // 2, 1)}.",
         )
-    return Diagnosis("descriptors", Verdict.GOOD, found)
+    return Diagnosis("descriptors", MachineVerdict.GOOD, found)
 
 
 def judge_shared_memory(total: int | None, free: int) -> Diagnosis:
@@ -124,10 +128,15 @@ def judge_shared_memory(total: int | None, free: int) -> Diagnosis:
         "there: docker run --shm-size=1g, or in Kubernetes a volume emptyDir with medium: Memory at /dev/shm."
     )
     if total is None:
-        return Diagnosis(what, Verdict.NOTE, "there is none", mend)
+        return Diagnosis(what, MachineVerdict.NOTE, "there is none", mend)
     found = f"{size(total)}, {size(free)} free"
     return Diagnosis(
-        what, *((Verdict.NOTE, found, mend) if min(total, free) <= _SMALL_SHM else (Verdict.GOOD, found))
+        what,
+        *(
+            (MachineVerdict.NOTE, found, mend)
+            if min(total, free) <= _SMALL_SHM
+            else (MachineVerdict.GOOD, found)
+        ),
     )
 
 
@@ -142,39 +151,42 @@ def judge_scratch(folder: str, free: int | None) -> Diagnosis:
     found = f"{folder}, {size(free)} free"
     if free < _SMALL_SCRATCH:
         mend = "Archives and weights are unpacked there: free some, or set TMPDIR to a larger folder."
-        return Diagnosis(what, Verdict.NOTE, found, mend)
-    return Diagnosis(what, Verdict.GOOD, found)
+        return Diagnosis(what, MachineVerdict.NOTE, found, mend)
+    return Diagnosis(what, MachineVerdict.GOOD, found)
 
 
 def judge_memory(free: int | None) -> Diagnosis:
     """Judge the free memory, in bytes, within the bounds of a container; None where nobody can tell."""
     if free is None:
-        return Diagnosis("memory", Verdict.GOOD, "not known on this system")
+        return Diagnosis("memory", MachineVerdict.GOOD, "not known on this system")
     if free < _SMALL_MEMORY:
         mend = "Each worker of a handler with PyTorch takes half a gigabyte and more. Give the container more memory."
-        return Diagnosis("memory", Verdict.NOTE, f"{size(free)} free", mend)
-    return Diagnosis("memory", Verdict.GOOD, f"{size(free)} free")
+        return Diagnosis("memory", MachineVerdict.NOTE, f"{size(free)} free", mend)
+    return Diagnosis("memory", MachineVerdict.GOOD, f"{size(free)} free")
 
 
-def judge_processors(count: int, quota: float | None, threads: Mapping[str, str]) -> Diagnosis:
+def judge_processors(count: int, allowed: GroupAllowance, threads: Mapping[str, str]) -> Diagnosis:
     """Judge processors against the time that a container gives them; `threads` are variables by which libraries choose
     how many threads they have.
     """
-    what = "processors"
+    what, quota = "processors", allowed.processors
     if quota is None or quota >= count:
-        return Diagnosis(what, Verdict.GOOD, f"{count}, all of their time")
+        return Diagnosis(what, MachineVerdict.GOOD, f"{count}, all of their time")
     found = f"{count}, and the time of {quota:.3g} (the container's quota)"
-    wanted = max(int(quota), 1)
+    wanted = whole_processors(count, allowed)
     said = threads.get("OMP_NUM_THREADS", "")
-    if said.isdigit() and int(said) <= wanted:
-        return Diagnosis(what, Verdict.GOOD, f"{found}; OMP_NUM_THREADS={said}")
+    if not said.isdigit():
+        return Diagnosis(
+            what, MachineVerdict.GOOD, f"{found}; a server counts threads and workers for {wanted}"
+        )
+    if int(said) <= wanted:
+        return Diagnosis(what, MachineVerdict.GOOD, f"{found}; OMP_NUM_THREADS={said}")
     return Diagnosis(
         what,
-        Verdict.NOTE,
-        found,
-        f"Libraries start a thread for each of the {count} processors, and the quota then halts all of them at once. "
-        f"Set OMP_NUM_THREADS={wanted}, and intra_op_thread_count of ONNX models likewise, or give the container whole "
-        "processors (--cpuset-cpus).",
+        MachineVerdict.NOTE,
+        f"{found}; OMP_NUM_THREADS={said}",
+        f"Each handler starts {said} threads, and the quota then halts all of them at once. Leave OMP_NUM_THREADS "
+        f"out, or set it to {wanted}.",
     )
 
 
@@ -185,18 +197,18 @@ def judge_clock(now: float, newest_file: float) -> Diagnosis:
             "Certificates and keys are judged by it. Set it: timedatectl set-ntp true, on the machine itself."
         )
         return _broken("clock", "it is behind the files of this installation", mend)
-    return Diagnosis("clock", Verdict.GOOD, "not behind the files of this installation")
+    return Diagnosis("clock", MachineVerdict.GOOD, "not behind the files of this installation")
 
 
 def judge_port(name: str, port: int, fault: str) -> Diagnosis:
     """Judge a port of this machine: why it cannot be listened at, empty for nothing."""
     what = f"port {port} ({name})"
     if not fault:
-        return Diagnosis(what, Verdict.GOOD, "free")
+        return Diagnosis(what, MachineVerdict.GOOD, "free")
     mend = (
         f"A server may run already (trivium status); else serve with --{name.lower()}-port and another one."
     )
-    return Diagnosis(what, Verdict.NOTE, fault, mend)
+    return Diagnosis(what, MachineVerdict.NOTE, fault, mend)
 
 
 def judge_gpus(devices: int, told: Sequence[str], cuda: str) -> Diagnosis:
@@ -204,11 +216,11 @@ def judge_gpus(devices: int, told: Sequence[str], cuda: str) -> Diagnosis:
     CUDA ("yes", "no", or "" where it is not installed).
     """
     if not devices and not told:
-        return Diagnosis("GPUs", Verdict.GOOD, "none; models run on processors")
+        return Diagnosis("GPUs", MachineVerdict.GOOD, "none; models run on processors")
     if not told:
         return Diagnosis(
             "GPUs",
-            Verdict.NOTE,
+            MachineVerdict.NOTE,
             f"{devices} device files, and the driver does not answer",
             "nvidia-smi says why. In a container the driver's library is missing: docker run --gpus all, with "
             "NVIDIA_DRIVER_CAPABILITIES=compute,utility.",
@@ -217,11 +229,11 @@ def judge_gpus(devices: int, told: Sequence[str], cuda: str) -> Diagnosis:
     if cuda == "no":
         return Diagnosis(
             "GPUs",
-            Verdict.NOTE,
+            MachineVerdict.NOTE,
             f"{found}; PyTorch here does not see them",
             "Install a build of torch for CUDA that this driver takes, and see that CUDA_VISIBLE_DEVICES is not empty.",
         )
-    return Diagnosis("GPUs", Verdict.GOOD, found)
+    return Diagnosis("GPUs", MachineVerdict.GOOD, found)
 
 
 def size(count: int) -> str:
@@ -230,4 +242,4 @@ def size(count: int) -> str:
 
 
 def _broken(what: str, found: str, mend: str) -> Diagnosis:
-    return Diagnosis(what, Verdict.BROKEN, found, mend)
+    return Diagnosis(what, MachineVerdict.BROKEN, found, mend)

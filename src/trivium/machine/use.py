@@ -61,6 +61,11 @@ def _processor_seconds() -> tuple[float, float]:
     return every - times["idle"] - times.get("iowait", 0.0), every
 
 
+def machine_bytes() -> int:
+    """Return the memory that this machine has, whatever bounds this process."""
+    return int(psutil.virtual_memory().total)
+
+
 def resident_bytes(process: int) -> int | None:
     """Return the resident memory of a process, by its number; None where it is gone."""
     try:

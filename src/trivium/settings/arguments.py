@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from trivium.codecs.flat_arguments import read_arguments
+from trivium.settings.kinds import Integer
 from trivium.settings.setting import Setting
+from trivium.types.described import TEXT, WHOLE, DescribedArgument
 from trivium.types.errors import ServeError
 from trivium.types.sources import SourceSetting
 from trivium.types.spec import Origin
@@ -72,6 +74,14 @@ class VerbRow(Generic[Reader]):
     def given(self, texts: Mapping[str, str]) -> Arguments:
         """Return the arguments that are among these."""
         return Arguments.of(self.arguments, texts, self.refuse)
+
+
+def told(row: VerbRow[Any]) -> tuple[DescribedArgument, ...]:
+    """Describe the arguments of a row to programs."""
+    return tuple(
+        DescribedArgument(one.name, WHOLE if isinstance(one.kind, Integer) else TEXT, one.help)
+        for one in row.arguments
+    )
 
 
 def asked(name: str, value: str) -> SourceSetting:

@@ -65,6 +65,7 @@ class CoreConfig:
     buffers for request bodies `kept_buffer_bytes` at most are kept while nobody uses them, of answers that are fetched
     later as many as `deferred` allows, of streams that are not read in time as much as `unread` does. With
     `watches_loop` what holds up the event loop is logged with its stack; one server of a process can have that.
+    `follows_lines`: lines of workers say which requests they had in hand.
     `installs_registered`: what `defaults` say of installing packages holds for models that clients register, too.
     """
 
@@ -93,6 +94,7 @@ class CoreConfig:
     deferred: DeferredLimits = DeferredLimits()
     unread: UnreadLimits = UnreadLimits()
     watches_loop: bool = False
+    follows_lines: bool = False
     installs_registered: bool = False
 
     def in_folder(self, scratch: Path) -> "CoreConfig":

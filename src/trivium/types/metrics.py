@@ -14,15 +14,26 @@ last bound is infinite.
 """
 
 
+class Exemplar(msgspec.Struct, frozen=True, gc=False):
+    """Names the trace of one observation that a histogram has counted: its `value`, and when that was, in seconds of
+    the Unix epoch.
+    """
+
+    trace: str
+    value: float
+    when: float
+
+
 @dataclass(frozen=True, slots=True)
 class Measurements:
     """Says what a server measures because it was asked to. `quantiles` of the durations of the last minute;
-    `first_parts`: how long models take to the first part of an answer. `interval`: seconds for which
-    what was read of the machine is good; `cpu` and `gpu`: is it read at all?
+    `first_parts`: how long models take to the first part of an answer; `requests`: what a log says of each request.
+    `interval`: seconds for which what was read of the machine is good; `cpu` and `gpu`: is it read at all?
     """
 
     quantiles: tuple[float, ...] = ()
     first_parts: bool = False
+    requests: bool = False
     interval: float = 2.0
     cpu: bool = True
     gpu: bool = True
@@ -93,12 +104,15 @@ class CacheUse(msgspec.Struct, frozen=True, gc=False):
 
 class LoopUse(msgspec.Struct, frozen=True, gc=False):
     """Tells how well the event loop keeps its time: stalls so far, the longest one in seconds, and the longest that
-    its own thread computed while other work was due.
+    its own thread computed while other work was due. `delays`: how late it was, in seconds, at looks that are taken all
+    the time, and the sum of that.
     """
 
     stalls: int
     longest: float
     longest_turn: float = 0.0
+    delays: Buckets = ()
+    delayed: float = 0.0
 
 
 class GpuUse(msgspec.Struct, frozen=True, gc=False):

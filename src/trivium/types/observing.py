@@ -5,6 +5,7 @@ when, is the core's business; how it looks, a protocol's.
 """
 
 from collections.abc import Sequence
+from enum import Enum
 
 import msgspec
 
@@ -31,6 +32,24 @@ class Timeline(msgspec.Struct, frozen=True, gc=False):
     error: str = ""
 
 
+class RequestFacts(msgspec.Struct, gc=False):
+    """Collects what a log says of one request, while it is served: its id, the model and version that it came to, and
+    the id of its trace, if it has one. It was executed with `together` requests, itself among them (0: it was not), for
+    which it was `queued`, and which took so long to `compute`. With a `code` it failed. While it `waits`, its execution
+    has not ended though it is answered.
+    """
+
+    id: str = ""
+    model: str = ""
+    version: str = ""
+    trace: str = ""
+    together: int = 0
+    queued: float = 0.0
+    compute: float = 0.0
+    code: str = ""
+    waits: bool = False
+
+
 class WorkerSaid(msgspec.Struct, frozen=True, gc=False):
     """Holds a line that an instance of a model has printed, or logged, and when."""
 
@@ -39,6 +58,20 @@ class WorkerSaid(msgspec.Struct, frozen=True, gc=False):
     version: str
     instance: str
     text: str
+
+
+class DeathCause(Enum):
+    """Says by what a worker process was lost, in the words of metrics."""
+
+    SIGNAL = "signal"  # that nobody here has sent
+    EXIT = "exit"  # it ended by itself
+    OUT_OF_MEMORY = "out_of_memory"  # the kernel killed it
+    MEMORY_LIMIT = "memory_limit"  # it had more memory than it may have
+    RUN_DEADLINE = "run_deadline"
+    STARTUP_TIMEOUT = "startup_timeout"
+    SILENCE = "silence"  # it gave no sign of life
+    CONNECTION = "connection"  # it closed its connection, or sent what cannot be understood
+    STOP_TIMEOUT = "stop_timeout"  # it was told to end, and did not
 
 
 class InstanceDeath(msgspec.Struct, frozen=True, gc=False):
@@ -73,8 +106,9 @@ class LostNews(msgspec.Struct, frozen=True, gc=False):
 
 
 class VersionLoad(msgspec.Struct, frozen=True, gc=False):
-    """Counts the instances of a version that serves, of an `engine`: `open` ones, those that are `opening`, those that
-    `lack` though they should be there; and the items that instances have in work (`running`).
+    """Counts the instances of a version that serves, of an `engine`: `open` ones, `busy` ones among them, those that
+    are `opening`, those that `lack` though they should be there; and the items that instances have in work (`running`).
+    They have `places` for so many executions at once, of which so many are `used`.
     """
 
     model: str
@@ -84,6 +118,9 @@ class VersionLoad(msgspec.Struct, frozen=True, gc=False):
     opening: int
     lack: int
     running: int
+    busy: int = 0
+    places: int = 0
+    used: int = 0
 
 
 class Timelines(msgspec.Struct, frozen=True, gc=False):

@@ -320,6 +320,10 @@ class Observe(msgspec.Struct, frozen=True, gc=False):
     version: str = ""
 
 
+class ListServed(msgspec.Struct, frozen=True, gc=False):
+    """Ask for what serves requests that name no version. Answered with `ServedModels`."""
+
+
 class Listen(msgspec.Struct, frozen=True, gc=False):
     """Listen, until cancelled, to what the server does: a `Snapshot` at once and every second, and each
     `VersionStatus` that has changed, `InstanceDeath`, `InstanceOpened`, `WorkerSaid` and `Timeline` as it comes. Who
@@ -359,6 +363,7 @@ Operation = (
     | LogControl
     | TraceControl
     | Observe
+    | ListServed
     | Listen
 )
 
@@ -556,6 +561,14 @@ class Observation(msgspec.Struct, frozen=True):
     lines: tuple[WorkerSaid, ...] = ()
 
 
+class ServedModels(msgspec.Struct, frozen=True, gc=False):
+    """Holds the spec of the version of each model that serves requests without a version, by the model's name. A spec
+    is the same object as long as the same load serves.
+    """
+
+    specs: tuple[ModelSpec, ...]
+
+
 Answer = (
     Readiness
     | Deferred
@@ -570,6 +583,7 @@ Answer = (
     | LogReport
     | TraceReport
     | Observation
+    | ServedModels
     | Snapshot
     | VersionStatus
     | InstanceDeath

@@ -12,6 +12,7 @@ from trivium.types.by_type import ByType
 from trivium.types.interfaces import RegionViews, RpcProtocol, WireProtocol
 from trivium.types.listeners import Role
 from trivium.types.metrics import MetricFamily
+from trivium.types.spec import ModelSpec
 from trivium.types.statistics import MetricsReport
 
 FindMetric = Callable[[str], MetricFamily | None]
@@ -49,6 +50,8 @@ class ProtocolContext:
     protocol does not know; with `strict_requests` such a field is refused. `epoch` says
     the time in seconds of the Unix epoch, `now` that of a clock that only goes on. `restricted_apis` and
     `restricted_rpcs` are the operator's texts; the protocol reads them. `metric` finds one that models make themselves.
+    `describe` makes the description of the listener, with these models, that programs read; over gRPC `services` are
+    the names of those that it serves, `descriptors` the files that define them.
     The four that begin with `has` say which optional families of metrics are shown, and `own_metrics` makes further
     ones in the words of the server that is stood in for.
     """
@@ -75,6 +78,9 @@ class ProtocolContext:
     restricted_apis: str = ""
     restricted_rpcs: str = ""
     metric: FindMetric = no_metric
+    describe: Callable[[Sequence[ModelSpec]], bytes] = lambda specs: b"{}"
+    services: Sequence[str] = ()
+    descriptors: Sequence[bytes] = ()
     has_duration_metrics: bool = True
     has_quantiles: bool = False
     has_first_part_metrics: bool = False

@@ -16,6 +16,10 @@ WORKER_LINE = "worker_line"
 """The attribute under which a record of the log carries the `WorkerLine` that it is about."""
 
 
+RECORD_FACTS = "facts"
+"""The attribute under which a record of the log carries facts about its message, texts by names such as `model`."""
+
+
 @dataclass(frozen=True, slots=True)
 class InstanceName:
     """Names an instance: the version of a model that it belongs to, and its `number` as of `InstanceStatus`."""
@@ -26,20 +30,37 @@ class InstanceName:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestName:
+    """Names a request: by the id that its client gave it, and by its trace's; either may be empty."""
+
+    id: str
+    trace: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerLine:
-    """Holds a line that a worker has printed, as it is, to its `stream`: stdout or stderr."""
+    """Holds a line that a worker has printed, as it is, to its `stream`: stdout or stderr; or has logged ("log").
+    People know the instance by its `name`. The `requests` were in hand meanwhile, where that is asked for.
+    """
 
     instance: InstanceName
     stream: str
     text: str
+    name: str = ""
+    requests: tuple[RequestName, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerVoice:
-    """Says whose lines a worker's are, and takes each of them for whoever asks later what was printed."""
+    """Says whose lines a worker's are, and takes each of them for whoever asks later what was printed. Where lines
+    `follow` requests, `doing` tells those that user code has in hand.
+    """
 
     instance: InstanceName
     say: Callable[[str], None]
+    name: str = ""
+    follows: bool = False
+    doing: Callable[[], tuple[RequestName, ...]] = lambda: ()
 
 
 class WorkerEnd(Enum):

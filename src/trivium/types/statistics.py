@@ -7,7 +7,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from trivium.types.metrics import Buckets, CacheUse, GpuUse, LoopUse, MachineUse, MetricFamily
+from trivium.types.metrics import Buckets, CacheUse, Exemplar, GpuUse, LoopUse, MachineUse, MetricFamily
+from trivium.types.observing import DeathCause, VersionLoad
+from trivium.types.state import VersionState
 
 
 class Duration(msgspec.Struct, frozen=True, gc=False):
@@ -97,8 +99,10 @@ class StatisticsReport(msgspec.Struct, frozen=True, gc=False):
 
 class VersionMetrics(msgspec.Struct, frozen=True, gc=False):
     """A version that serves: its counters, the labels that all its metrics carry, the index of the GPU that it
-    runs on, where it is just one, whether its answers may come from the cache, and how long the oldest run in hand has
-    taken, in seconds (0: none).
+    runs on, where it is just one, whether its answers may come from the cache, how long the oldest run in hand has
+    taken, in seconds (0: none), how its instances are, and how full it is: see
+    `saturation_policy`. `waits` and `times` are the last traced requests of each bucket of the histograms of queue
+    waits and of whole requests, by the bucket's number.
     """
 
     statistics: VersionStatistics
@@ -106,11 +110,36 @@ class VersionMetrics(msgspec.Struct, frozen=True, gc=False):
     gpu: int | None = None
     caches: bool = False
     oldest_run: float = 0.0
+    load: VersionLoad | None = None
+    saturation: float = 0.0
+    waits: Mapping[int, Exemplar] = {}
+    times: Mapping[int, Exemplar] = {}
+
+
+class VersionHealth(msgspec.Struct, frozen=True, gc=False):
+    """Names a version that is known, with its state, and counts its worker processes that were lost. Those that never
+    had one have no `deaths`.
+    """
+
+    model: str
+    version: str
+    state: VersionState
+    deaths: Mapping[DeathCause, int] | None = None
+
+
+class ProcessMemory(msgspec.Struct, frozen=True, gc=False):
+    """Tells the resident memory in bytes of an instance's worker process; without a model, of the server itself."""
+
+    bytes: int
+    model: str = ""
+    version: str = ""
+    instance: str = ""
 
 
 class MetricsReport(msgspec.Struct, frozen=True, gc=False):
-    """`versions` sorted by model, then version number; `machine` is None where it is not read, `cache` where there is
-    none, `loop` where nobody watches it.
+    """`versions` that serve, and the `health` of all that are known, sorted by model, then version number; `machine` is
+    None where it is not read, `cache` where there is none, `loop` where nobody watches it. `build`: what this server is
+    made of, by names.
     """
 
     versions: tuple[VersionMetrics, ...]
@@ -119,3 +148,6 @@ class MetricsReport(msgspec.Struct, frozen=True, gc=False):
     gpus: tuple[GpuUse, ...] = ()
     cache: CacheUse | None = None
     loop: LoopUse | None = None
+    health: tuple[VersionHealth, ...] = ()
+    memory: tuple[ProcessMemory, ...] = ()
+    build: Mapping[str, str] = {}

@@ -10,6 +10,7 @@ from typing import Protocol
 
 import msgspec
 
+from trivium.types.observing import RequestFacts
 from trivium.types.payload import Tensor
 
 
@@ -68,7 +69,8 @@ NO_CHANGE = TraceChange()
 
 class RequestOrigin(msgspec.Struct, frozen=True, gc=False):
     """Says how a request came: over which wire, when its head was there and when all of it, and the trace that its
-    client says it belongs to (`parent` and `state` as in W3C Trace Context; empty without one).
+    client says it belongs to (`parent` and `state` as in W3C Trace Context; empty without one). `facts` are collected
+    where a log wants them.
     """
 
     wire: str
@@ -76,12 +78,14 @@ class RequestOrigin(msgspec.Struct, frozen=True, gc=False):
     whole: float
     parent: str = ""
     state: str = ""
+    facts: RequestFacts | None = None
 
 
 class Trace(msgspec.Struct, weakref=True):
     """Holds what has been seen of one request to one model. `parent` is the id of the trace that it is a part of, 0 if
     it is none's; `together` says how many requests were executed with it, itself among them (0: it was not). `context`
-    is the `traceparent` by which others become a part of it, if they can.
+    is the `traceparent` by which others become a part of it, if they can; `mates` are those of other traced requests
+    that were executed with it, a bounded number.
     """
 
     id: int
@@ -96,6 +100,7 @@ class Trace(msgspec.Struct, weakref=True):
     together: int = 0
     error: str = ""
     context: str = ""
+    mates: tuple[str, ...] = ()
 
 
 Traces = Sequence[Trace]
@@ -135,6 +140,14 @@ class SpanNames:
     number: str
     parent: str
     request_id: str
+
+
+def trace_id(context: str) -> str:
+    """Return the id of the trace that a `traceparent` of W3C Trace Context names, in 32 hexadecimal digits; empty where
+    it names none.
+    """
+    parts = context.split("-", 2)
+    return parts[1] if len(parts) == 3 and len(parts[1]) == 32 else ""
 
 
 class TraceExporter(Protocol):

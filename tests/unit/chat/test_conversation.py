@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from trivium.chat.client import ChatClient, ChatFailure, piece, refusal
+from trivium.chat.client import ChatClient, piece, refusal
 from trivium.chat.conversation import SETTINGS, Conversation, react
+from trivium.chat.server_client import ChatFailure
 from trivium.chat.terminal import converse
 
 

@@ -30,7 +30,7 @@ def run(*words: str, **variables: str) -> Result:
 
 @pytest.fixture(autouse=True)
 def _logs_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(options, "log_to_stderr", lambda level: None)
+    monkeypatch.setattr(options, "log_to_stderr", lambda level, form: None)
 
 
 def test_what_most_people_need_stands_at_the_top_of_the_help_and_all_else_by_group() -> None:

@@ -86,3 +86,11 @@ def test_bytes_that_are_no_base64(text: object) -> None:
     body = json.dumps({"instances": [{"b64": text}]}).encode()
     with pytest.raises(ServeError, match=r"no \{\"b64\"|cannot be read"):
         read_rows(body, Wanted("m", (TEXT,), True))
+
+
+@pytest.mark.parametrize("row", ['{"text": ""}', '{"b64": ""}'])
+def test_more_objects_than_may_be_held_are_refused_before_they_are_made(row: str) -> None:
+    body = ('{"instances": [' + ",".join([row] * 200_000) + "]}").encode()
+    with pytest.raises(ServeError) as raised:
+        read_rows(body, Wanted("m", (TEXT,), True))
+    assert raised.value.code is Code.TOO_LARGE

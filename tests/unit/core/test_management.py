@@ -10,7 +10,7 @@ import pytest
 from tests.harness.fake_models import FakeFormat, ServerHarness, spec
 from tests.harness.virtual_models import make_infer
 
-from trivium.core.server import page
+from trivium.core.models.listing import page
 from trivium.types import reasons
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import DescribeAll, Listing, Register, Scale, Unregister, VersionStatus

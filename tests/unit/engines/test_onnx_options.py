@@ -45,6 +45,15 @@ def test_set(name, text, attribute, value):
     assert getattr(options(**{name: text}), attribute) == value
 
 
+@pytest.mark.parametrize(
+    ("threads", "said", "count"), [(None, {}, 0), (2, {}, 2), (2, {"intra_op_thread_count": "5"}, 5)]
+)
+def test_threads_by_default(threads, said, count):
+    spec = make_spec(parameters=said)
+    found = session_options(onnxruntime.SessionOptions(), onnxruntime, spec, threads)
+    assert found.intra_op_num_threads == count
+
+
 def test_every_option_has_been_set():
     assert {name for name, *_ in SET} | {IN_DEVICE, "profile_output"} == {row.name for row in OPTIONS}
 

@@ -65,6 +65,7 @@ class ExactLog:
     """A log that wants to know exactly."""
 
     is_exact = True
+    takes_facts = False
 
     def __init__(self) -> None:
         self.lines: list[AccessLine] = []

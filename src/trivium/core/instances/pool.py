@@ -113,13 +113,16 @@ class InstanceSlot:
         held = tuple(self.held)
         return InstanceDebugState(self.placement.name, self.credits, held, self.instance, self.in_flight)
 
+    @property
+    def process(self) -> int | None:
+        """Return the number of its worker process; None where it has none."""
+        if self.placement.isolation is not Isolation.PROCESS or self.instance is None:
+            return None
+        return next(iter(self.instance.threads), None)  # a worker's first thread has its process's number
+
     def status(self, number: InstanceId, now: float) -> InstanceStatus:
         """Describe it to a client; `now` is a time of the pool's clock."""
-        placement, process = self.placement, None
-        if placement.isolation is Isolation.PROCESS and self.instance is not None:
-            process = next(
-                iter(self.instance.threads), None
-            )  # a worker's first thread has its process's number
+        placement, process = self.placement, self.process
         return InstanceStatus(
             number=number,
             name=placement.name,
@@ -186,6 +189,14 @@ class Pool:
     def places(self) -> int:
         """Executions that the open instances may have in work at once."""
         return sum(slot.in_flight or 1 for slot in self._slots.values())
+
+    @property
+    def used(self) -> int:
+        """Return how many of the places are taken now."""
+        slots = self._slots.values()
+        return sum(
+            min(len(slot.held), slot.in_flight) if slot.in_flight else bool(slot.held) for slot in slots
+        )
 
     @property
     def lead(self) -> int:

@@ -139,6 +139,11 @@ class Scaler:
         """Return the groups with the bounds that hold now."""
         return tuple(group.group for group in self._groups)
 
+    @property
+    def has_workers(self) -> bool:
+        """Are instances of a group worker processes?"""
+        return any(group.isolation is Isolation.PROCESS for group in self._groups)
+
     def failures(self) -> tuple[int, ...]:
         """Count, for each group, the openings in a row that failed."""
         return tuple(group.failures for group in self._groups)

@@ -38,7 +38,20 @@ class ModelStatus:
         size, opening, spec = self._pool.size, self._scaler.opening(), self._spec
         least = sum(group.minimum for group in self._scaler.groups())
         lack = max(least - size - opening, 0)
-        return VersionLoad(spec.name, spec.version, spec.engine, size, opening, lack, self._pool.running)
+        pool = self._pool
+        busy = sum(bool(slot.held) for slot in pool.slots().values())
+        named = spec.name, spec.version, spec.engine
+        return VersionLoad(*named, size, opening, lack, pool.running, busy, pool.places, pool.used)
+
+    @property
+    def has_workers(self) -> bool:
+        """Are instances of it worker processes, now or once they are open?"""
+        return self._scaler.has_workers
+
+    def processes(self) -> tuple[tuple[str, int], ...]:
+        """Return the names of its instances that are worker processes, each with the process's number."""
+        slots = self._pool.slots().values()
+        return tuple((slot.placement.name, slot.process) for slot in slots if slot.process is not None)
 
     def instances(self) -> tuple[InstanceStatus, ...]:
         """Describe those that are open."""

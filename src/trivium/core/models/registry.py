@@ -148,6 +148,10 @@ class Registry:
         latest = self._latest.get(name)
         return "" if latest is None else latest.spec.version
 
+    def served(self) -> tuple[ModelSpec, ...]:
+        """Return the specs of what serves requests without a version, by the models' names."""
+        return tuple(self._latest[name].spec for name in sorted(self._latest))
+
     def publish(self, record: Record, loaded: ServedModel) -> ServedModel | None:
         """Let `loaded` serve the version from now on; returns the one that did, to be drained."""
         before, record.loaded = record.loaded, loaded

@@ -7,9 +7,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
-from trivium.core.observability.statistics import MOST_EARLY, DurationLog, ItemLog
+from trivium.core.observability.request_facts import FactsLog
+from trivium.core.observability.statistics import MOST_EARLY, NOTHING_ASKED, DurationLog, ItemLog
 from trivium.core.request import Item
 from trivium.types.errors import ServeError
+from trivium.types.metrics import Measurements
 from trivium.types.operations import Infer
 from trivium.types.recording import InstanceName, ServingRecorder
 from trivium.types.running import Executed, ItemId
@@ -107,17 +109,18 @@ class ItemLogs:
             log.answered_ill(item, now)
 
 
-def item_log(spec: ModelSpec, recorder: ServingRecorder | None) -> ItemLog | None:
+def item_log(
+    spec: ModelSpec, recorder: ServingRecorder | None, measures: Measurements = NOTHING_ASKED
+) -> ItemLog | None:
     """Return what hears how the items of a version end; None where nobody wants to know."""
-    logs: list[ItemLog] = [DurationLog(spec)] if spec.metrics.log_every else []
-    if recorder is not None:
-        logs.append(RecordedItems(recorder))
-    return heard_by(logs[0] if logs else None, logs[1] if len(logs) > 1 else None)
+    durations = DurationLog(spec) if spec.metrics.log_every else None
+    recorded = None if recorder is None else RecordedItems(recorder)
+    return heard_by(durations, recorded, FactsLog(spec) if measures.requests else None)
 
 
-def heard_by(own: ItemLog | None, listener: ItemLog | None) -> ItemLog | None:
-    """Return what hears how items end while somebody listens besides; None where nobody wants to know."""
-    logs = [each for each in (own, listener) if each is not None]
+def heard_by(*listeners: ItemLog | None) -> ItemLog | None:
+    """Return what hears how items end for all of these; None where nobody wants to know."""
+    logs = [each for each in listeners if each is not None]
     return ItemLogs(logs) if len(logs) > 1 else logs[0] if logs else None
 
 

@@ -69,6 +69,10 @@ MOST_EARLY = 1000
 """Items of which it is known that they ended while the execution that they were in went on."""
 
 
+WITHOUT_RUN = frozenset({Code.WORKER_DIED, Code.CANCELLED, Code.EXPIRED, Code.DRAINING, Code.QUEUE_FULL})
+"""Codes of failures behind which no execution comes that would tell more."""
+
+
 class ItemLog(Protocol):
     """Hears how the items of one version end."""
 

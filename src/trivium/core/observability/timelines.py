@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from trivium.core.observability.news import NO_NEWS, ServerNews
-from trivium.core.observability.statistics import MOST_EARLY
+from trivium.core.observability.statistics import MOST_EARLY, WITHOUT_RUN
 from trivium.core.request import Item
 from trivium.types.errors import Code, ServeError
 from trivium.types.observing import Timeline, Timelines
@@ -32,9 +32,6 @@ MOST_BESIDE = 16
 
 LONGEST_ERROR, LONGEST_ID = 2000, 200
 """Characters."""
-
-_WITHOUT_RUN = frozenset({Code.WORKER_DIED, Code.CANCELLED, Code.EXPIRED, Code.DRAINING, Code.QUEUE_FULL})
-"""Behind which no execution comes that would tell more."""
 
 _ILL = ServeError(Code.MODEL_FAILED, "The handler's own answer says that it failed.")
 
@@ -148,7 +145,7 @@ class TimelineLog:
 
     def failed(self, item: Item, error: ServeError, now: float) -> None:
         """See `ItemLog`."""
-        if not item.instance or error.code in _WITHOUT_RUN:
+        if not item.instance or error.code in WITHOUT_RUN:
             self._book.take(self._line(item, error, now), now)
         else:
             self._tell(item, item.run, error, now)

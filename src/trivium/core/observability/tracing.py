@@ -8,19 +8,22 @@ import itertools
 import time
 import weakref
 from collections.abc import Callable, Sequence
+from time import time as epoch
 
 import msgspec
 
+from trivium.core.observability.exemplars import Exemplars
 from trivium.core.observability.tracing_policy import Sampler, TraceBook, is_context
 from trivium.core.request import Item
 from trivium.types.generation import GenerationUsage
 from trivium.types.interfaces import Sink
+from trivium.types.metrics import Exemplar
 from trivium.types.operations import ResponsePart, TraceControl, TraceReport
 from trivium.types.payload import Tensor, Tensors, size_of
 from trivium.types.running import Executed, ItemId
 from trivium.types.schedules import Graph
 from trivium.types.spec import ModelSpec
-from trivium.types.tracing import Detail, Moment, Trace, TraceExporter, Traces, TraceSettings
+from trivium.types.tracing import Detail, Moment, Trace, TraceExporter, Traces, TraceSettings, trace_id
 
 MOST_WAITING = 1000
 """Traces of requests that were answered, of which nobody has said yet when they were executed."""
@@ -28,6 +31,9 @@ MOST_WAITING = 1000
 MOST_ANSWERS = 1000
 """Parts of one answer of which the time is kept, and of which the tensors are."""
 
+
+MOST_MATES = 16
+"""Other requests of its execution that a trace names."""
 
 MOST_COPIED = 2**28
 """Bytes of tensors that traces hold at a time, until they are written; one for which there is no room has none."""
@@ -71,6 +77,7 @@ class Tracing:
         self._exporter = exporter
         self._book = TraceBook(first, exporter is not None)
         self.copies = TensorCopies()
+        self.exemplars = Exemplars()
         self._numbers = itertools.count(1)
         self._live: dict[ItemId, LiveTrace] = {}
         self._waiting: dict[ItemId, LiveTrace] = {}
@@ -130,14 +137,19 @@ class Tracing:
 
     def executed(self, run: Executed) -> None:
         """An execution is over; its items hear of it only now, or did before."""
+        answered, ran = [], []
         for number in run.batch or run.items:
             live = self._live.get(number)
+            if live is None and number in self._waiting:
+                live = self._waiting.pop(number)
+                answered.append(live)
             if live is not None:
                 live.ran(run)
-            elif number in self._waiting:
-                live = self._waiting.pop(number)
-                live.ran(run)
-                live.end()
+                ran.append(live.trace)
+        if len(ran) > 1:
+            _link(ran)
+        for live in answered:
+            live.end()
 
     def generated(self, number: ItemId, usage: GenerationUsage | None) -> None:
         """A request is about to be answered with the last of what was generated, if it was not cancelled."""
@@ -171,6 +183,14 @@ class Tracing:
 
     def _look(self) -> None:
         self.is_on = self._book.is_on or bool(self._live) or bool(self._waiting)
+
+
+def _link(traces: Sequence[Trace]) -> None:
+    """Have traces of one execution name one another, as far as others can name them."""
+    contexts = [trace.context for trace in traces[: MOST_MATES + 1] if trace.context]
+    for trace in traces:
+        mates = tuple(context for context in contexts if context != trace.context)
+        trace.mates = mates[:MOST_MATES]
 
 
 NOTHING_TRACED = Tracing(time.monotonic)
@@ -232,6 +252,7 @@ class LiveTrace:
         """The request was in this execution; a model that goes on with it again and again had it in several."""
         if self._computes and not self._has_run:
             self._has_run = True
+            self._show(self._tracing.exemplars.waited, max(run.began - self._item.enqueued_at, 0.0))
             self.trace.together = len(run.batch or run.items)
             self._note(Moment.COMPUTING, run.began)
             self._note(Moment.INPUT_READY, run.input_ready)
@@ -257,6 +278,8 @@ class LiveTrace:
             return
         if part.error is not None:
             trace.error = part.error.message
+        else:
+            self._show(tracing.exemplars.took, now - self._item.enqueued_at)
         tracing.answered(self._item.item)
         self._note(Moment.ENDED, now)
         try:
@@ -282,6 +305,13 @@ class LiveTrace:
         self.family.open -= 1
         if not self.family.open:
             self._tracing.finished(self.family)
+
+    def _show(self, keep: Callable[[str, str, Exemplar], None], seconds: float) -> None:
+        """Let a histogram lead to its trace, if that can be named to others."""
+        trace, origin = self.trace, self.trace.origin
+        name = trace_id(trace.context or ("" if origin is None else origin.parent))
+        if name:
+            keep(trace.model, trace.version, Exemplar(name, seconds, epoch()))
 
     def _note(self, moment: Moment, time: float) -> None:
         if Detail.TIMES in self.family.details:

@@ -38,17 +38,18 @@ class _Kept:
 
 class WorkerLines:
     """One per server; used on the loop only. `epoch` tells the time in seconds of the Unix epoch; each line is
-    among the `news`, for who listens.
+    among the `news`, for who listens. `follows`: lines say which requests are in hand.
     """
 
-    def __init__(self, epoch: Callable[[], float], news: ServerNews = NO_NEWS) -> None:
+    def __init__(self, epoch: Callable[[], float], news: ServerNews = NO_NEWS, follows: bool = False) -> None:
         self._epoch = epoch
+        self._follows = follows
         self._news = news
         self._by_model: dict[str, _Kept] = {}
 
     def voice(self, instance: InstanceName, name: str) -> WorkerVoice:
         """Return the voice of an instance, which people know by this name."""
-        return WorkerVoice(instance, partial(self._take, instance, name))
+        return WorkerVoice(instance, partial(self._take, instance, name), name, self._follows)
 
     def of(self, model: str) -> tuple[WorkerSaid, ...]:
         """Return what is kept of a model, the oldest first."""

@@ -155,7 +155,9 @@ def answering(
     recorder: ServingRecorder | None = None,
 ) -> tuple[VersionCounters, ResponseDispatcher]:
     """Return what counts and what answers for one version; first parts are timed where that is measured."""
-    counters = VersionCounters(measures, now, spec.metrics.first_part_bounds, item_log(spec, recorder))
+    counters = VersionCounters(
+        measures, now, spec.metrics.first_part_bounds, item_log(spec, recorder, measures)
+    )
     if door.generates:
         counters.begin_generation(spec.name)
     kind = TimedResponseDispatcher if measures.first_parts else ResponseDispatcher

@@ -18,12 +18,13 @@ import subprocess
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
+from trivium.codecs.traceback_lines import TracebackLines
+from trivium.machine.control_group import ControlGroups, within_group
 from trivium.types.errors import Code, ServeError, said_by
 from trivium.types.interfaces import NO_GUARD, ProcessGuard
-from trivium.types.observing import last_words
-from trivium.types.recording import WORKER_LINE, WorkerLine, WorkerVoice
+from trivium.types.observing import DeathCause, last_words
+from trivium.types.recording import WORKER_LINE, RequestName, WorkerLine, WorkerVoice
 from trivium.types.running import WorkerCommand
 from trivium_worker.wire import system
 
@@ -77,7 +78,7 @@ def spawn(program: WorkerCommand, arena: int, guard: ProcessGuard = NO_GUARD) ->
     """
     with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
         try:
-            environment = guard.marked(program.environment)
+            environment = guard.marked(within_group(program.environment))
             process, wire, page, outputs = _start(program, environment, arena, ours, theirs)
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             words = said_by(error)
@@ -134,6 +135,9 @@ def _start(
     return process, wire, page, (reading[0], reading[1])
 
 
+HOLDING_SECONDS = 0.1
+"""For which the beginning of a traceback waits for its rest."""
+
 KEPT_LINES = 50
 LINES_PER_SECOND = 100
 LONGEST = 4096
@@ -165,6 +169,9 @@ class Output:
         self._log = log
         self._hears = hears
         self._voice = voice
+        self._joined = None if voice is None or not voice.follows else TracebackLines()
+        self._begun_with: tuple[RequestName, ...] = ()  # the requests in hand when a traceback began
+        self._flusher: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
         self._rest = b""
         self._second = 0.0
@@ -205,10 +212,19 @@ class Output:
         with contextlib.suppress(OSError):
             os.close(self._descriptor)
         self._descriptor = -1
+        self._end_line()
+        self._tell_unsaid()
+        self._flush()
+
+    def end_run(self) -> None:
+        """Take what has come of a line, or of a traceback, as whole: what follows belongs to other requests."""
+        self._end_line()
+        self._flush()
+
+    def _end_line(self) -> None:
         if self._rest:
             self._line(_last_state(self._rest))
             self._rest = b""
-        self._tell_unsaid()
 
     def _take(self, piece: bytes) -> None:
         *lines, rest = (self._rest + piece).split(b"\n")
@@ -239,11 +255,33 @@ class Output:
             self._write(text)
 
     def _write(self, text: str) -> None:
-        line = None
-        if self._voice is not None:
-            line = {WORKER_LINE: WorkerLine(self._voice.instance, self._name.rpartition(" ")[2], text)}
-            self._voice.say(text)
-        self._log.log(self._level, "%s: %s", self._name, text, extra=line)
+        voice, joined = self._voice, self._joined
+        if voice is not None:
+            voice.say(text)
+        if joined is None or voice is None:
+            self._tell(text, ())
+            return
+        if not joined.is_holding:
+            self._begun_with = voice.doing()
+        for whole in joined.add(text):
+            self._tell(whole, self._begun_with)
+        if joined.is_holding and self._flusher is None:
+            self._flusher = self._loop.call_later(HOLDING_SECONDS, self._flush)
+
+    def _flush(self) -> None:
+        """Wait no longer for the rest of a traceback."""
+        if self._flusher is not None:
+            self._flusher.cancel()
+            self._flusher = None
+        for whole in () if self._joined is None else self._joined.rest():
+            self._tell(whole, self._begun_with)
+
+    def _tell(self, text: str, requests: tuple[RequestName, ...]) -> None:
+        extra, voice = None, self._voice
+        if voice is not None:
+            stream = self._name.rpartition(" ")[2]
+            extra = {WORKER_LINE: WorkerLine(voice.instance, stream, text, voice.name, requests)}
+        self._log.log(self._level, "%s: %s", self._name, text, extra=extra)
 
     def _tell_unsaid(self) -> None:
         if self._unsaid:
@@ -263,7 +301,6 @@ def _last_state(line: bytes) -> bytes:
     return last if _PROGRESS.search(last) else whole
 
 
-EVENTS = Path("/sys/fs/cgroup/memory.events")
 STATUSES = {
     70: "ended: its connection to the server had failed, perhaps because user code had closed it",
     72: "ended: it could not write to the server any more, perhaps because user code had closed its connection",
@@ -271,18 +308,6 @@ STATUSES = {
 """Exit statuses that `trivium_worker` gives itself."""
 
 _NAMES = {number.value: number.name for number in signal.Signals}
-
-
-def oom_kills(events: Path = EVENTS) -> int | None:
-    """Count the processes of this control group that the kernel has killed for want of memory; None where unknown."""
-    try:
-        for line in events.read_text().splitlines():
-            key, _, count = line.partition(" ")
-            if key == "oom_kill":
-                return int(count)
-    except (OSError, ValueError):
-        pass
-    return None
 
 
 def describe(
@@ -293,7 +318,7 @@ def describe(
     memory: tuple[int | None, int | None],
 ) -> str:
     """Say how a worker has ended. `status` as of `Popen.returncode` (None: it still ran); `why` it was killed by us, if
-    it was; `memory` the counts of `oom_kills` when it started and now.
+    it was; `memory` the counts of `out_of_memory_kills` when it started and now.
     """
     text = f"Worker {name} (process {pid}) {_how(status, why)}."
     before, now = memory
@@ -315,6 +340,16 @@ def _how(status: int | None, why: str) -> str:
     if status < 0:
         return f"was killed by {_NAMES.get(-status, f'signal {-status}')}"
     return f"ended by itself with status {status}"
+
+
+def cause_of_death(status: int | None, memory: tuple[int | None, int | None]) -> DeathCause:
+    """Return by what a worker was lost that nobody here has killed; arguments are as of `describe`."""
+    before, now = memory
+    if status is None or status in STATUSES:
+        return DeathCause.CONNECTION
+    if status == -signal.SIGKILL and before is not None and now is not None and now > before:
+        return DeathCause.OUT_OF_MEMORY
+    return DeathCause.SIGNAL if status < 0 else DeathCause.EXIT
 
 
 END_SECONDS = 10.0
@@ -347,7 +382,7 @@ class ChildProcess:
         self._spawned = spawned
         self._ended = ended
         self._why = ""
-        self._oom_kills = oom_kills()
+        self._oom_kills = ControlGroups().out_of_memory_kills()
         self._outputs = [
             Output(descriptor, f"{name} {stream}", level, log, hears, voice)
             for descriptor, stream, level in zip(
@@ -368,6 +403,13 @@ class ChildProcess:
     def has_ended(self) -> bool:
         """Has `ended` been called?"""
         return self._is_over
+
+    def read_outputs(self, ends_lines: bool) -> None:
+        """Take in what it has printed by now; if it `ends_lines`, a line without an end is one."""
+        for output in self._outputs:
+            output.read(PIECES_AT_ONCE)
+            if ends_lines:
+                output.end_run()
 
     @property
     def begun(self) -> int:
@@ -427,9 +469,13 @@ class ChildProcess:
         self._spawned.close_marks()
         for output in self._outputs:
             output.close()
-        memory = self._oom_kills, oom_kills()
+        memory = self._oom_kills, ControlGroups().out_of_memory_kills()
         cause = describe(self._name, self.pid, status, self._why, memory)
         return status, cause, tuple(self._outputs[1].last)
+
+    def cause_of_death(self, status: int | None) -> DeathCause:
+        """Return by what it was lost, if it was not killed here; `status` is its exit status."""
+        return cause_of_death(status, (self._oom_kills, ControlGroups().out_of_memory_kills()))
 
     def _process_ended(self) -> None:
         self._forget_pidfd()

@@ -15,6 +15,7 @@ from trivium.core.workers.wire import UNREADABLE, ProtocolError
 from trivium.types.buffers import Lease
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Check
+from trivium.types.observing import DeathCause
 from trivium.types.operations import Infer
 from trivium.types.running import MOST_IN_FLIGHT, Credit, Event, ItemId
 from trivium_worker.wire import frames
@@ -246,8 +247,8 @@ class FrameOwner(Protocol):
     def received(self, events: list[Event]) -> bool:
         """All frames that came at once have been read. Returns whether the events were passed on."""
 
-    def kill(self, why: str) -> None:
-        """The worker must end."""
+    def kill(self, why: str, cause: DeathCause | None = None) -> None:
+        """The worker must end; `cause` is by what it is lost."""
 
     def disconnected(self) -> None:
         """There is no connection any more."""
@@ -323,7 +324,7 @@ class WorkerConnection(asyncio.Protocol):
             if self._kept or used < len(data):
                 self._kept = bytearray(data[used:])
         except UNREADABLE as error:
-            owner.kill(f"it sent what cannot be understood ({error})")
+            owner.kill(f"it sent what cannot be understood ({error})", DeathCause.CONNECTION)
             self._outbound.abort()  # nothing that follows can be understood either
         if events and owner.received(events):
             self.send_receipts()  # after that, since whoever got a part may be full now

@@ -9,8 +9,9 @@ import asyncio
 import logging
 import signal
 from collections import deque
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
 from time import monotonic
 
 from trivium.core.clock import CallLast
@@ -29,11 +30,15 @@ from trivium.core.workers.upcalls import Upcalls
 from trivium.core.workers.wire import AnswerReader, BatchWriter, ProtocolError
 from trivium.types.errors import Code, ServeError, noted
 from trivium.types.interfaces import Check, Port
-from trivium.types.observing import last_words
+from trivium.types.observing import DeathCause, last_words
 from trivium.types.operations import Infer
-from trivium.types.recording import WorkerEnd, WorkerVoice
+from trivium.types.recording import WORKER_LINE, RequestName, WorkerEnd, WorkerLine, WorkerVoice
 from trivium.types.running import Batch, Begun, Credit, Dead, Event, Executed, ItemId, Part
+from trivium.types.tracing import trace_id
 from trivium_worker.wire import frames
+
+MOST_NAMED = 16
+"""Requests that a line of a worker names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +107,12 @@ class ManyItems:
         return {item for number, item in self._waiting if number > begun}
 
 
+def _trace_of(infer: Infer) -> str:
+    """Return the id of the trace that a request belongs to; empty without one."""
+    origin = infer.origin
+    return trace_id(infer.context or ("" if origin is None else origin.parent))
+
+
 class ProcessInstance:
     """Owns the process from the moment it has been spawned."""
 
@@ -116,7 +127,9 @@ class ProcessInstance:
         voice: WorkerVoice | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._process = ChildProcess(name, spawned, log, self._process_ended, upward.hears, voice)
+        self._voice = None if voice is None else replace(voice, doing=self._in_hand)
+        self._follows = voice is not None and voice.follows
+        self._process = ChildProcess(name, spawned, log, self._process_ended, upward.hears, self._voice)
         self._writer = BatchWriter(arena)
         self._reader = AnswerReader()
         self._upward = upward
@@ -125,6 +138,7 @@ class ProcessInstance:
         self._number = 0
         self.ended_items = 0
         self.serves = False  # it is open, warm, and has been handed over
+        self.death: DeathCause | None = None  # once it is gone: None for an end that is as it should be
         self._batches: deque[tuple[int, list[ItemId]]] = deque()
         self._many: ManyItems | None = None
         self._items: dict[ItemId, Infer] = {}
@@ -219,7 +233,7 @@ class ProcessInstance:
     def interrupt(self, why: str) -> Collection[ItemId]:
         """See `Instance`: nothing but its death ends what user code does."""
         self._is_late = not self._is_gone
-        self.kill(why)
+        self.kill(why, DeathCause.RUN_DEADLINE)
         return ()
 
     def abandon(self, why: str) -> None:
@@ -241,13 +255,37 @@ class ProcessInstance:
             self._is_ending = True
             self._process.end_within(END_SECONDS, TERM_SECONDS)
 
+    def _in_hand(self) -> tuple[RequestName, ...]:
+        """Name the requests that user code has got and not ended, as far as they have names; not more than `MOST_NAMED`
+        of them.
+        """
+        begun = self._process.begun
+        items: Iterable[ItemId] = ()
+        if self._many is not None:
+            waiting = self._many.unbegun(begun)
+            items = (item for item in self._items if item not in waiting)
+        elif self._batches and self._batches[0][0] <= begun:
+            items = self._batches[0][1]
+        found = (self._items[item] for item in items if item in self._items)
+        named = (RequestName(each.id, _trace_of(each)) for each in found)
+        return tuple(islice((each for each in named if each.id or each.trace), MOST_NAMED))
+
+    def about(self, text: str) -> Mapping[str, WorkerLine] | None:
+        """See `CallingWorker`."""
+        voice = self._voice
+        if voice is None or not voice.follows:
+            return None
+        return {WORKER_LINE: WorkerLine(voice.instance, "log", text, voice.name, voice.doing())}
+
     def debug_state(self) -> "WorkerDebugState":
         """Copy what is known of the worker at this moment, for a developer who debugs."""
         return WorkerDebugState(self._number, self._upward.open_calls())
 
-    def kill(self, why: str) -> None:
-        """End it now; `why` goes into the post-mortem."""
+    def kill(self, why: str, cause: DeathCause | None = None) -> None:
+        """End it now; `why` goes into the post-mortem, `cause` among what deaths are counted by, if this is one."""
         if not self._is_gone:
+            if not self._process.was_killed_here:
+                self.death = cause
             self._process.kill(why)
 
     @property
@@ -300,6 +338,8 @@ class ProcessInstance:
 
     def done(self, came: bytes, at: int, end: int, events: list[Event]) -> None:
         """See `FrameOwner`."""
+        if self._follows:
+            self._process.read_outputs(True)  # while it is known whose lines they are
         number, items, outcomes, began, ended, rows = self._reader.done(came, at, end)
         if not (batches := self._batches) or batches[0][0] != number:
             raise ProtocolError(f"the end of batch {number}, which was not its turn")
@@ -330,6 +370,8 @@ class ProcessInstance:
             return  # it has ended: another thread of the handler was quicker
         self._progress(item)
         if is_final:
+            if self._follows:
+                self._process.read_outputs(False)
             self._forget(item)
             self.ended_items += 1
             self._end_if_idle()
@@ -375,7 +417,7 @@ class ProcessInstance:
     def _cut_off(self) -> None:
         """It lives on without a connection."""
         if not self._is_gone:
-            self.kill("it had closed its connection to the server")
+            self.kill("it had closed its connection to the server", DeathCause.CONNECTION)
             self._loop.call_later(BURIAL, self._finalize)
 
     def _process_ended(self) -> None:
@@ -392,8 +434,13 @@ class ProcessInstance:
         text = cause + last_words(last_lines)
         self.connection.abort()
         expected = self._is_closing and not self._items and status == 0
+        if self._is_closing and (self._process.was_killed_here or status == -signal.SIGTERM):
+            self.death = self.death or DeathCause.STOP_TIMEOUT
+        elif not (expected or self._process.was_killed_here):
+            self.death = self._process.cause_of_death(status)
         is_told = self._process.was_killed_here and not self.serves  # to whoever had it opened
-        self._log.log(logging.DEBUG if expected or is_told else logging.ERROR, "%s", text)
+        level = logging.DEBUG if expected or is_told else logging.ERROR
+        self._log.log(level, "%s", text, extra=self.about(text))
         is_chance = status is not None and status < 0 and not self._process.was_killed_here
         self.connection.probe.close(Code.WORKER_DIED if is_chance else Code.LOAD_FAILED, text)
         self._upward.close()

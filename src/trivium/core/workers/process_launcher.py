@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 
 from trivium.core.clock import CallLast
 from trivium.core.observability.news import ServerNews
+from trivium.core.observability.worker_deaths import WorkerDeaths
 from trivium.core.observability.worker_lines import WorkerLines
 from trivium.core.workers.arena import Arena
 from trivium.core.workers.child_process import BURIAL, END_SECONDS, TERM_SECONDS, Spawned, spawn
@@ -27,6 +28,7 @@ from trivium.types.interfaces import (
     ProcessGuard,
     RunObserver,
 )
+from trivium.types.observing import DeathCause
 from trivium.types.recording import InstanceName, ServingRecorder
 from trivium.types.running import Placement, WorkerCommand
 from trivium.types.spec import Limits, ModelSpec
@@ -37,9 +39,9 @@ MakeProgram = Callable[[ModelSpec, Placement], WorkerCommand]
 
 
 class WorkerServices:
-    """Holds what all worker processes of a server share: whom they call, who counts their metrics, who observes and who
-    records them, who keeps their last `lines` and hears the `news`, when what is handed to them leaves, who waits for
-    their end, and who kills them if the server does not live to.
+    """Holds what all worker processes of a server share: whom they call, who counts their metrics and `deaths`, who
+    observes and who records them, who keeps their last `lines` and hears the `news`, when what is handed to them
+    leaves, who waits for their end, and who kills them if the server does not live to.
     """
 
     def __init__(  # noqa: PLR0913 - the services
@@ -63,7 +65,8 @@ class WorkerServices:
         self.guard = guard
         self.recorder = recorder
         self.news = ServerNews()
-        self.lines = WorkerLines(time.time, self.news)
+        self.lines = WorkerLines(time.time, self.news, config.follows_lines)
+        self.deaths = WorkerDeaths()
         self._living: dict[ProcessInstance, Arena] = {}
 
     def limits(self, spec: ModelSpec) -> Limits:
@@ -99,7 +102,7 @@ class WorkerServices:
         if workers:
             await asyncio.wait([worker.gone for worker in workers], timeout=seconds)
         for worker in tuple(self._living):
-            worker.kill("the server goes down, and it had not ended")
+            worker.kill("the server goes down, and it had not ended", DeathCause.STOP_TIMEOUT)
         if self._living:
             await asyncio.wait([worker.gone for worker in self._living], timeout=BURIAL)
         killed = [worker for worker in workers if worker.was_killed]
@@ -155,6 +158,7 @@ class ProcessLauncher:
             placement.name, spawned, self._arena, upward, self._log, around.call_last, voice
         )
         around.keep(worker, self._arena)
+        worker.gone.add_done_callback(lambda gone: around.deaths.count(instance, worker.death))
         if (recorder := around.recorder) is not None:
             worker.gone.add_done_callback(lambda gone: recorder.ended(instance, worker.end, gone.result()))
         try:
@@ -163,7 +167,9 @@ class ProcessLauncher:
             await self._opened(worker, placement)
             await warm(worker, port)
         except BaseException as error:
-            worker.kill(f"it was given up before it was ready ({type(error).__name__})")
+            is_late = isinstance(error.__cause__, TimeoutError)
+            cause = DeathCause.STARTUP_TIMEOUT if is_late else None
+            worker.kill(f"it was given up before it was ready ({type(error).__name__})", cause)
             if not worker.opened.done():
                 worker.opened.cancel()
             raise

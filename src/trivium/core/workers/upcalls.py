@@ -152,6 +152,9 @@ class CallingWorker(Protocol):
     def operation(self, item: ItemId) -> Infer | None:
         """Return the request that the worker has in hand under that number, or None."""
 
+    def about(self, text: str) -> Mapping[str, object] | None:
+        """Return what a record of the log says of a line apart from its text; None for nothing."""
+
     def write(self, pieces: list[bytes | memoryview]) -> None:
         """Send frames to the worker."""
 
@@ -233,7 +236,8 @@ class Upcalls:
             self._heard(body)
         elif kind == frames.LOG:
             line = convert(read(body), LogLine)
-            self._log.log(_LEVELS.get(line.level, logging.INFO), "%s", line.message)
+            about = None if self._worker is None else self._worker.about(line.message)
+            self._log.log(_LEVELS.get(line.level, logging.INFO), "%s", line.message, extra=about)
             self.says(line.message[:LONGEST])
         elif kind == frames.MEASURE:
             self._note(read(body))

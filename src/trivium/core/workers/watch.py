@@ -12,11 +12,13 @@ import psutil
 from trivium.core.workers.process import ProcessInstance
 from trivium.core.workers.watch_policy import Verdict, WorkerView, judge
 from trivium.types.interfaces import Port
+from trivium.types.observing import DeathCause
 from trivium.types.running import RecycleRequested
 from trivium.types.spec import Limits
 from trivium_worker.wire import frames
 
 SECONDS = 0.5
+_CAUSES = {Verdict.KILL_SILENT: DeathCause.SILENCE, Verdict.KILL_LARGE: DeathCause.MEMORY_LIMIT}
 
 
 def until_next(now: float) -> float:
@@ -54,8 +56,8 @@ class Watch:
             self._memory_when_new,
         )
         verdict, why = judge(view, self._limits, monotonic())
-        if verdict is Verdict.KILL:
-            worker.kill(why)
+        if verdict in _CAUSES:
+            worker.kill(why, _CAUSES[verdict])
         elif verdict is Verdict.PING:
             worker.write([frames.frame(frames.PING)])
         elif verdict is Verdict.REPLACE and not self._is_worn:

@@ -18,7 +18,8 @@ class Verdict(Enum):
 
     NOTHING = "nothing"
     PING = "ping"
-    KILL = "kill"
+    KILL_SILENT = "kill: silent"
+    KILL_LARGE = "kill: too large"
     REPLACE = "replace"
 
 
@@ -37,11 +38,11 @@ class WorkerView(msgspec.Struct, frozen=True, gc=False):
 def judge(view: WorkerView, limits: Limits, now: float) -> tuple[Verdict, str]:
     """The verdict, and why in words that follow "it was killed:" or "it is replaced:"."""
     if limits.most_bytes is not None and view.memory > limits.most_bytes:
-        return Verdict.KILL, f"it had {view.memory} bytes of memory, and may have {limits.most_bytes}"
+        return Verdict.KILL_LARGE, f"it had {view.memory} bytes of memory, and may have {limits.most_bytes}"
     if view.busy_since is not None:
         silence = now - max(view.heard_at, view.busy_since)
         if silence > SILENCE_BEFORE_KILL:
-            return Verdict.KILL, f"it gave no sign of life for {silence:.0f} s"
+            return Verdict.KILL_SILENT, f"it gave no sign of life for {silence:.0f} s"
         if silence > SILENCE_BEFORE_PING:
             return Verdict.PING, ""
     if limits.recycle_items is not None and view.items >= limits.recycle_items:

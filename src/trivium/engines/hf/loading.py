@@ -32,6 +32,7 @@ from trivium.engines.hf.text_loading import open_tokenizer, text_work, token_rea
 from trivium.engines.hf.token_length_policy import TokenLength
 from trivium.engines.hf.weight_names import missing_fault
 from trivium.engines.hf.weights import open_weights
+from trivium.machine.control_group import bound_threads
 from trivium.machine.helper_process import WorkOpener
 from trivium.machine.memory import FreeMemory
 from trivium.types.errors import Code, ServeError
@@ -81,6 +82,8 @@ def load(spec: ModelSpec, told: DescribedModel, device: torch.device, free: int 
         raise unfit(spec, short, Code.OUT_OF_MEMORY)
     if told.chosen.threads is not None:
         torch.set_num_threads(told.chosen.threads)
+    else:
+        bound_threads(torch)
     with _few_threads(told.need.weights):
         return _loaded(spec, told, device, budget(told.need, demand, free))
 

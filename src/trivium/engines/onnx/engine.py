@@ -17,6 +17,7 @@ from trivium.engines.onnx.compute import RECORDS, assigned, told
 from trivium.engines.onnx.options import KNOWN, register_operators, run_options, session_options
 from trivium.engines.onnx.providers import execution_providers, unused
 from trivium.machine import extras
+from trivium.machine.control_group import threads
 from trivium.settings.parameters import unknown_parameters
 from trivium.types.datatype import Array, DataType
 from trivium.types.errors import Code, ServeError, said_by
@@ -128,7 +129,9 @@ class OnnxEngine:
     def open(self, spec: ModelSpec, placement: Placement) -> BatchedRunner[OnnxModel]:
         """A session of its own for every instance."""
         runtime = _runtime()
-        options = register_operators(session_options(runtime.SessionOptions(), runtime, spec), spec)
+        options = register_operators(
+            session_options(runtime.SessionOptions(), runtime, spec, threads()), spec
+        )
         providers = execution_providers(runtime.get_available_providers(), spec, placement)
         model = OnnxModel(_session(spec, options, providers), spec, run_options(runtime, spec))
         return BatchedRunner(spec, model)
@@ -136,7 +139,9 @@ class OnnxEngine:
     def compute(self, spec: ModelSpec, placement: Placement) -> str:
         """Name the providers that run the nodes of the graph, with how many each. See `TellsCompute`."""
         runtime = _runtime()
-        options = register_operators(session_options(runtime.SessionOptions(), runtime, spec), spec)
+        options = register_operators(
+            session_options(runtime.SessionOptions(), runtime, spec, threads()), spec
+        )
         options.enable_profiling = False
         options.add_session_config_entry(RECORDS, "1")
         session = _session(

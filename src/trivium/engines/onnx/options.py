@@ -66,9 +66,13 @@ OPTIONS: Mapping[Setting, Set] = {
 """What a session may be told -> what sets it."""
 
 
-def session_options(options: Any, runtime: Any, spec: ModelSpec) -> Any:
-    """Set what the spec's parameters ask for. LOAD_FAILED names a value that cannot be."""
+def session_options(options: Any, runtime: Any, spec: ModelSpec, threads: int | None = None) -> Any:
+    """Set what the spec's parameters ask for; where they do not say how many `threads` compute one operator, these; by
+    None ONNX Runtime counts itself. LOAD_FAILED names a value that cannot be.
+    """
     options.log_severity_level = 4
+    if threads is not None:
+        options.intra_op_num_threads = threads
     values = read_parameters(spec, OPTIONS)
     for row, put in OPTIONS.items():
         if row.name in values:

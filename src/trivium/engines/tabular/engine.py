@@ -56,7 +56,10 @@ class TableModel:
             return self._invalid(
                 f"a model of tables takes one tensor of rows, [rows, columns], and got {shapes}"
             )
-        columns, features = payload.items[0].array.shape[1], self._estimator.features
+        rows, columns = payload.items[0].array.shape
+        features = self._estimator.features
+        if not rows:  # a library fails at it in a way of its own
+            return self._invalid("the input has no rows")
         if features >= 0 and columns != features:
             return self._invalid(
                 f"the model was trained with {features} columns, and the input has {columns}"

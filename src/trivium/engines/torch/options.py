@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
+from trivium.machine.control_group import bound_threads
 from trivium.settings.kinds import DIGIT_SWITCH, Whole
 from trivium.settings.parameters import read_parameters
 from trivium.settings.setting import Setting
@@ -97,6 +98,8 @@ class ProcessSettings:
         """
         wanted = read_parameters(spec, _OF_PROCESS)
         with self._lock:
+            if self._set.keys().isdisjoint(COUNTS):
+                bound_threads(torch)
             for name, value in wanted.items():
                 self._apply_one(torch, spec.name, name, (SWITCHES | COUNTS)[name], value)
 

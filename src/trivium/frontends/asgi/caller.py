@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from trivium.types.errors import ServeError, anew
+from trivium.types.errors import ServeError, anew, frameless
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -48,8 +48,8 @@ class CallEnd(msgspec.Struct, frozen=True, gc=False):
 Step = AnswerStart | AnswerPiece | CallEnd
 
 
-class CallConnection(Protocol):
-    """What a caller tells of its request. Every method is called on Trivium's loop."""
+class CalledConnection(Protocol):
+    """Hears of a request from its caller. Every method is called on Trivium's loop."""
 
     def begin(self, first: bytes | None, is_last: bool) -> None:
         """The head is there, and perhaps the first piece of its body."""
@@ -109,7 +109,7 @@ class AsgiCaller:
     # -- on the loop of the program --------------------------------------------------------------------
 
     async def run(
-        self, connection: CallConnection, receive: Receive, send: Send, peeks: bool, seconds: float
+        self, connection: CalledConnection, receive: Receive, send: Send, peeks: bool, seconds: float
     ) -> None:
         """Serve the request. With `peeks` it is seen first, for so many seconds, whether it has a body at all."""
         reading: asyncio.Task[None] | None = None
@@ -129,7 +129,7 @@ class AsgiCaller:
                 with contextlib.suppress(asyncio.CancelledError):
                     await asyncio.wait({reading})
 
-    async def _read(self, connection: CallConnection, receive: Receive) -> None:
+    async def _read(self, connection: CalledConnection, receive: Receive) -> None:
         """Hand on what comes: pieces of the body as they are wanted, then that the client has left."""
         try:
             while True:
@@ -143,9 +143,9 @@ class AsgiCaller:
                     self._may_read.clear()
                 self._post(connection.take, bytes(message.get("body") or b""), is_last)
         except Exception as error:  # of the program's own, such as a body beyond a limit that it has
-            self.break_off(error)
+            self.break_off(frameless(error))
 
-    async def _send_all(self, connection: CallConnection, send: Send) -> None:
+    async def _send_all(self, connection: CalledConnection, send: Send) -> None:
         while True:
             while not self._steps:
                 self._woken.clear()
@@ -168,7 +168,7 @@ class AsgiCaller:
             except OSError:  # since ASGI 2.4: the client has left
                 return
 
-    async def _send_piece(self, connection: CallConnection, send: Send, step: AnswerPiece) -> bool:
+    async def _send_piece(self, connection: CalledConnection, send: Send, step: AnswerPiece) -> bool:
         """Send a piece, in smaller ones where it is large; returns whether that was the last."""
         left = step.size
         for buffer in step.buffers:

@@ -13,7 +13,7 @@ from trivium.frontends.http.state import NEVER, RETRY_SECONDS, HttpState
 from trivium.frontends.limits import SMALL_BODY
 from trivium.frontends.shares import AddressUse, has_room
 from trivium.frontends.timestamps import exchange_kind
-from trivium.types.errors import Code, ServeError, frameless
+from trivium.types.errors import Code, ServeError, anew, frameless
 from trivium.types.listeners import is_far
 from trivium.types.wire import Head, HttpAnswer
 
@@ -31,7 +31,7 @@ _BODILESS = (204, 304)
 
 
 class AsgiConnection:
-    """Implements `Outlet` for its exchange, `ClientConnection` for the sweeper and the drain, and `CallConnection` for
+    """Implements `Outlet` for its exchange, `ClientConnection` for sweeper and drain, and `CalledConnection` for
     its caller.
     """
 
@@ -39,7 +39,7 @@ class AsgiConnection:
     is_idle = False
 
     def __init__(self, site: HttpState, caller: AsgiCaller, asked: AsgiRequest, is_guarded: bool) -> None:
-        """With `is_guarded` nobody is served who comes from another machine."""
+        """Serve nobody who comes from another machine, where it `is_guarded`."""
         self.deadline = NEVER
         self._site = site
         self._caller = caller
@@ -58,7 +58,7 @@ class AsgiConnection:
     # -- called by its caller --------------------------------------------------------------------------
 
     def begin(self, first: bytes | None, is_last: bool) -> None:
-        """See `CallConnection`."""
+        """See `CalledConnection`."""
         site = self._site
         if site.wake is not None:
             site.wake()
@@ -81,9 +81,9 @@ class AsgiConnection:
         site, asked = self._site, self._asked
         try:
             if refusal is not None:
-                raise refusal
+                raise anew(refusal)
             if site.is_draining:
-                raise ServeError(_DRAINED.code, _DRAINED.message)
+                raise anew(_DRAINED)
             head = head_of(asked, site.limits, is_sized=not (asked.lacks_size and has_body))
         except ServeError as fault:
             request = self._made(_NO_HEAD)
@@ -108,7 +108,7 @@ class AsgiConnection:
         return request
 
     def take(self, piece: bytes, is_last: bool) -> None:
-        """See `CallConnection`."""
+        """See `CalledConnection`."""
         fill, exchange = self._fill, self._exchange
         if fill is None or exchange is None or exchange.is_started:
             return
@@ -125,7 +125,7 @@ class AsgiConnection:
         self._caller.read_on()
 
     def taken(self, size: int, is_last: bool) -> None:
-        """See `CallConnection`."""
+        """See `CalledConnection`."""
         if self._is_gone:
             return
         self._unsent -= size
@@ -140,7 +140,7 @@ class AsgiConnection:
             self._await_part()
 
     def left(self) -> None:
-        """See `CallConnection`."""
+        """See `CalledConnection`."""
         if not self._is_gone and self._exchange is not None:
             self._exchange.cancel(_LEFT)
         self._leave()

@@ -4,10 +4,11 @@ them. Pure. Source: the ASGI specification 3.0, "HTTP & WebSocket ASGI Message F
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 import msgspec
 
+from trivium.codecs.path_segments import decoded_whole
 from trivium.frontends.http.head_limits import check_fields, long_target, many_fields
 from trivium.frontends.http.request import join_repeated, read_head
 from trivium.frontends.limits import HttpLimits
@@ -63,8 +64,9 @@ def route_path(scope: Mapping[str, Any]) -> bytes:
     root = str(scope.get("root_path") or "").rstrip("/")
     raw = bytes(scope.get("raw_path") or b"").partition(b"?")[0]
     is_below = path == root or path.startswith(root + "/")
-    if raw and unquote(raw.decode("latin-1")) in (path, root + path):
-        below = _without(raw, root) if is_below or unquote(raw.decode("latin-1")) != path else raw
+    came = decoded_whole(raw)
+    if raw and came in (path, root + path):
+        below = _without(raw, root) if is_below or came != path else raw
     else:
         below = quote(path.removeprefix(root) if is_below else path, safe=_SAFE).encode()
     return below if below.startswith(b"/") else b"/" + below
@@ -76,7 +78,7 @@ def _without(raw: bytes, root: str) -> bytes:
     while root and end >= 0:
         end = raw.find(b"/", end + 1)
         before = raw if end < 0 else raw[:end]
-        if unquote(before.decode("latin-1")) == root:
+        if decoded_whole(before) == root:
             return raw[len(before) :]
     return raw
 

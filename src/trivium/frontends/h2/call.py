@@ -18,7 +18,7 @@ from trivium.types.access import AccessScope
 from trivium.types.buffers import Lease
 from trivium.types.errors import ServeError, noted
 from trivium.types.interfaces import ALLOW_ALL, RpcEncoder, RpcProtocol, Ticket
-from trivium.types.operations import Operation, ResponsePart, changes_something
+from trivium.types.operations import Infer, Operation, ResponsePart, changes_something
 from trivium.types.wire import CostlyRpcAnswer, RpcAnswer, RpcCall
 
 COSTLY_BYTES = 2**17
@@ -124,6 +124,8 @@ class UnaryCall(ActiveCall):
     def _submit(self, call: RpcCall, decoded: DecodedCall) -> None:
         operation, self._encoder = decoded
         site = self._site
+        if site.log is not None and isinstance(operation, Infer) and operation.origin is not None:
+            self.facts = operation.origin.facts
         try:
             if site.authorizer is not ALLOW_ALL and changes_something(operation):
                 denied = site.denied(AccessScope.MANAGE, RpcCall(self._head.method, self._head.metadata))

@@ -66,7 +66,7 @@ class H2Frontend:
         limits = site.limits
         loop = asyncio.get_running_loop()
         shared = Shared(site, loop.time, time.time, self._offload, self._emptied)
-        site.log = self._shared_log or open_log(limits.access_log)
+        site.log = self._shared_log or open_log(limits.access_log, limits.logs_alike)
         make: Callable[[], asyncio.BaseProtocol] = partial(H2Connection, shared, self._guests, loop)
         if self._tls is not None:
             self._door = TlsDoor(self._tls, "h2", _HANDSHAKE_SECONDS, make)

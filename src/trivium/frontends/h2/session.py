@@ -7,7 +7,7 @@ connection rather than a stream is in `housekeeping`.
 
 from collections.abc import Callable
 
-from trivium.frontends.access_log import AccessLine
+from trivium.frontends.access_log import AccessLine, ServedLine
 from trivium.frontends.h2 import frames
 from trivium.frontends.h2.call import UnaryCall
 from trivium.frontends.h2.channel import WINDOW, Channel
@@ -149,7 +149,8 @@ class Session:
         log = self.site.log
         if log is not None:
             epoch, seconds = self._shared.epoch(), self._shared.monotonic() - visit.began
-            log.add(AccessLine(epoch, self.peer, "gRPC", visit.method, code, visit.sent, seconds))
+            told = epoch, self.peer, "gRPC", visit.method, code, visit.sent, seconds
+            log.add(AccessLine(*told) if visit.facts is None else ServedLine(*told, facts=visit.facts))
 
     # -- heard by the reader ---------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from trivium.types.error_info import ErrorInfo
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import ALLOW_ALL, Authorizer, InferenceCore, RpcProtocol
 from trivium.types.listeners import Role
+from trivium.types.observing import RequestFacts
 from trivium.types.wire import RpcAnswer, RpcCall, RpcKind
 
 _log = logging.getLogger(__name__)
@@ -94,6 +95,7 @@ class GrpcLimits:
     grace_seconds: float | None = None
     compression: str = "none"
     access_log: str | None = None
+    logs_alike: bool = False
     message_seconds: float = 20.0
     write_seconds: float = 30.0
     slowest_rate: int = 16 * 1024
@@ -126,6 +128,7 @@ def grpc_limits(config: ServerConfig, role: Role = Role.INFERENCE) -> GrpcLimits
         grace_seconds=grace or None,
         compression=config.grpc.compression,
         access_log=config.server.access_log or None,
+        logs_alike=config.server.log_format == "json",
         message_seconds=config.grpc.message_timeout,
         write_seconds=config.http.write_timeout,
         slowest_rate=config.http.slowest_rate,
@@ -150,6 +153,7 @@ class ActiveCall:
         self.peer = peer
         self.began = began
         self.sent = 0  # bytes of responses
+        self.facts: RequestFacts | None = None  # that a log wants
         self.code = 0
 
     def begin_drain(self) -> None:

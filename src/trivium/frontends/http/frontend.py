@@ -74,7 +74,7 @@ class HttpFrontend:
                 make, bind.host, bind.port, backlog=_BACKLOG, reuse_port=bind.is_shared or None
             )
         try:
-            site.log = self._shared_log or open_log(site.limits.access_log)
+            site.log = self._shared_log or open_log(site.limits.access_log, site.limits.logs_alike)
         except OSError:
             self.stop_accepting()
             raise

@@ -22,6 +22,7 @@ from trivium.types.payload import Raw, RawPart
 from trivium.types.protocol_context import ProtocolContext
 from trivium.types.wire import Body, Head, HttpAnswer, Target
 from trivium.wires.openai.answer import OpenAiEncoder
+from trivium.wires.openai.described import describe as describe
 from trivium.wires.openai.errors import refuse
 from trivium.wires.openai.models_answers import ModelsEncoder
 from trivium.wires.openai.request import read_priority

@@ -11,12 +11,15 @@ from trivium.types.wire import HttpAnswer
 TABLE = ErrorTable({**OWN_ROWS, Code.UNSUPPORTED: ErrorRow(409), Code.LOAD_FAILED: ErrorRow(422)})
 """What does not load, or may not be changed here, is no fault of the server's."""
 
-GUARDS = (
-    b"Content-Security-Policy: default-src 'self'; img-src 'self' data: blob:; frame-ancestors 'none'\r\n"
-    b"X-Content-Type-Options: nosniff\r\n"
-    b"Referrer-Policy: same-origin\r\n"
+_POLICY = (
+    b"Content-Security-Policy: default-src 'self'; img-src 'self' data: blob:; %bframe-ancestors 'none'\r\n"
 )
+_OTHERS = b"X-Content-Type-Options: nosniff\r\nReferrer-Policy: same-origin\r\n"
+GUARDS = _POLICY % b"" + _OTHERS
 """Header lines of every answer: nothing runs but the page's own files, in nobody's frame."""
+
+DOCS_GUARDS = _POLICY % b"style-src 'self' 'unsafe-inline'; " + _OTHERS
+"""Those of the page at /docs, whose Swagger UI styles what it shows by attributes."""
 
 NOT_STORED = b"Cache-Control: no-store\r\n"
 

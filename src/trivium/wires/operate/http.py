@@ -23,6 +23,7 @@ from trivium.types.operations import (
     Answer,
     Listen,
     Listing,
+    ListServed,
     Live,
     Load,
     LogControl,
@@ -37,9 +38,11 @@ from trivium.types.operations import (
 from trivium.types.protocol_context import ProtocolContext
 from trivium.types.wire import Body, Head, HttpAnswer, Target
 from trivium.wires.operate import rows
+from trivium.wires.operate.described import describe as describe
+from trivium.wires.operate.description import DescriptionEncoder, KeptDescription
 from trivium.wires.operate.errors import GUARDS, NOT_STORED, document, refuse
 from trivium.wires.operate.events import EventEncoder, EventWriter
-from trivium.wires.operate.page import INDEX, PageFiles
+from trivium.wires.operate.page import DOCS, INDEX, PageFiles
 from trivium.wires.operate.routes import CHANGES, OPEN, ROWS, TREE, OperateVerb
 from trivium.wires.operate.visitors import VisitorRule
 from trivium.wires.operate.window import PaceWindow
@@ -49,6 +52,8 @@ ENDPOINTS: Sequence[Endpoint] = endpoints(ROWS)
 
 MOST_BODY = 16 * 2**10
 """Bytes of a request to change something, or of a key."""
+
+MOST_ARGUMENTS = 10
 
 _FORM = "application/x-www-form-urlencoded"
 _LEVELS = {
@@ -63,12 +68,18 @@ class OperateHttp:
     """Implements `types.interfaces.WireProtocol`."""
 
     def __init__(
-        self, reader: rows.ConsoleReader, writer: EventWriter, visitors: VisitorRule, facts: ConsoleFacts
+        self,
+        reader: rows.ConsoleReader,
+        writer: EventWriter,
+        visitors: VisitorRule,
+        facts: ConsoleFacts,
+        described: KeptDescription,
     ) -> None:
         self._reader = reader
         self._writer = writer
         self._visitors = visitors
         self._facts = facts
+        self._described = described
         self._page = PageFiles(facts.files)
 
     def head(self, head: Head) -> Target:
@@ -96,6 +107,9 @@ class OperateHttp:
             return Live(), Fixed(self._opened(verb, head, target, body))
         if verb in CHANGES:
             return _change(verb, target.model, body), Changed(target.model)
+        if verb is OperateVerb.DESCRIPTION:
+            known = head.headers.get(b"if-none-match", b"")
+            return ListServed(), DescriptionEncoder(self._described, known)
         return self._read(verb, target.model, _version(head))
 
     def _opened(self, verb: OperateVerb, head: Head, target: Target, body: Body) -> HttpAnswer:
@@ -108,6 +122,10 @@ class OperateHttp:
                 return HttpAnswer(204, _cookie("", 0, head) + NOT_STORED + GUARDS, (), 0)
             case OperateVerb.FILE:
                 return self._page.answer(head, target.model)
+            case OperateVerb.DOCS:
+                return self._page.answer(head, DOCS + INDEX)
+            case OperateVerb.DOCS_FILE:
+                return self._page.answer(head, DOCS + target.model)
             case _:
                 return self._page.answer(head, INDEX)
 
@@ -153,7 +171,7 @@ def make(context: ProtocolContext) -> WireProtocol:
     reader = rows.ConsoleReader(context.server_name, context.server_version, facts, window)
     writer = context.states.of(EventWriter, lambda: EventWriter(reader.overview, context.epoch))
     visitors = VisitorRule(rule_of(facts.hosts), context.may_change, facts.has_keys)
-    return OperateHttp(reader, writer, visitors, facts)
+    return OperateHttp(reader, writer, visitors, facts, KeptDescription(context.describe))
 
 
 def _change(verb: OperateVerb, model: str, body: Body) -> Operation:
@@ -225,7 +243,15 @@ class Changed:
 
 
 def _version(head: Head) -> str:
-    found = parse_qsl(head.query, max_num_fields=10) if len(head.query) < MOST_BODY else []
+    if len(head.query) > MOST_BODY:
+        raise ServeError(
+            Code.TOO_LARGE, f"The query is longer than {MOST_BODY} bytes. Send the argument version."
+        )
+    try:
+        found = parse_qsl(head.query, max_num_fields=MOST_ARGUMENTS)
+    except ValueError as error:
+        words = f"The query has more than {MOST_ARGUMENTS} arguments. Send the argument version."
+        raise ServeError(Code.INVALID, words) from error
     return next((value for name, value in found if name == "version"), "")
 
 

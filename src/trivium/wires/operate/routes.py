@@ -1,4 +1,6 @@
-"""The routes of the console: its page at / and /console, and /api/v1 with what it shows and changes."""
+"""The routes of the console: its page at / and /console, /api/v1 with what it shows and changes, and the description
+of all routes at /openapi.json and /docs.
+"""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -14,6 +16,9 @@ class OperateVerb(StrEnum):
 
     PAGE = "page"
     FILE = "page file"
+    DOCS = "docs"
+    DOCS_FILE = "docs file"
+    DESCRIPTION = "description"
     SIGN_IN = "sign in"
     SIGN_OUT = "sign out"
     OVERVIEW = "overview"
@@ -34,8 +39,11 @@ _Verb = OperateVerb
 CHANGES = frozenset({_Verb.LOAD, _Verb.UNLOAD, _Verb.SCALE, _Verb.LOG_LEVEL})
 """Verbs that change something."""
 
-OPEN = frozenset({_Verb.PAGE, _Verb.FILE, _Verb.SIGN_IN, _Verb.SIGN_OUT})
-"""Verbs that need no key: the page tells nothing of the server."""
+FILES = frozenset({_Verb.PAGE, _Verb.FILE, _Verb.DOCS, _Verb.DOCS_FILE})
+"""Verbs that are answered by files, the same on every server."""
+
+OPEN = frozenset({*FILES, _Verb.SIGN_IN, _Verb.SIGN_OUT})
+"""Verbs that need no key: the pages tell nothing of the server."""
 
 _OPEN = AccessScope.OPEN
 _MODEL = "/api/v1/models/{model}"
@@ -44,6 +52,10 @@ ROWS: Sequence[HttpRoute] = (
     HttpRoute("GET", "/console", _Verb.PAGE, _OPEN),
     HttpRoute("GET", "/console/", _Verb.PAGE, _OPEN),
     HttpRoute("GET", "/console/{file}", _Verb.FILE, _OPEN, subject="file", is_served=False),
+    HttpRoute("GET", "/docs", _Verb.DOCS, _OPEN),
+    HttpRoute("GET", "/docs/", _Verb.DOCS, _OPEN),
+    HttpRoute("GET", "/docs/{file}", _Verb.DOCS_FILE, _OPEN, subject="file", is_served=False),
+    HttpRoute("GET", "/openapi.json", _Verb.DESCRIPTION, AccessScope.INFER),
     HttpRoute("POST", "/api/v1/session", _Verb.SIGN_IN, _OPEN, takes_body=True),
     HttpRoute("DELETE", "/api/v1/session", _Verb.SIGN_OUT, _OPEN, is_served=False),
     HttpRoute("GET", "/api/v1/overview", _Verb.OVERVIEW),
@@ -67,8 +79,9 @@ def _advice(head: Head, allow: str) -> str:
     if allow:
         return f"{quoted(head.path)} is not served under the method {quoted(head.method)}; use {allow}."
     return (
-        f"There is no route {quoted(head.path)}. The console is at /console; what it shows is at {_READ}, and what it "
-        "changes at /models/MODEL/load, /unload and /scale and at /settings/log-level below /api/v1."
+        f"There is no route {quoted(head.path)}. All routes are at /docs. The console is at /console; what it shows is "
+        f"at {_READ}, and what it changes at /models/MODEL/load, /unload and /scale and at /settings/log-level below "
+        "/api/v1."
     )
 
 

@@ -13,7 +13,7 @@ from trivium.codecs.page_rule import PageRule
 from trivium.types.errors import Code, ServeError
 from trivium.types.spoken import spoken
 from trivium.types.wire import Head
-from trivium.wires.operate.routes import CHANGES, OPEN, OperateVerb
+from trivium.wires.operate.routes import CHANGES, FILES, OPEN, OperateVerb
 
 _SITE = b"sec-fetch-site"
 _OWN_SITES = frozenset({b"same-origin", b"none"})
@@ -32,7 +32,7 @@ class VisitorRule:
     def check(self, head: Head, verb: OperateVerb) -> None:
         """Raise FORBIDDEN for who may not ask this."""
         self.pages.check(head)
-        if verb in (OperateVerb.PAGE, OperateVerb.FILE):
+        if verb in FILES:
             return
         if head.headers.get(_SITE, b"none").strip().lower() not in _OWN_SITES:
             raise ServeError(
@@ -40,7 +40,7 @@ class VisitorRule:
                 "A page of another server asks for this (the header Sec-Fetch-Site). Ask from the console, or from a "
                 "program.",
             )
-        if verb in OPEN:
+        if verb in OPEN or verb is OperateVerb.DESCRIPTION:  # which tells what all clients may ask
             return
         if not self.may_come:
             raise ServeError(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from trivium.codecs import openmetrics
 from trivium.codecs.error_table import OWN_ROWS, ErrorRow, ErrorTable, allow_line
 from trivium.codecs.error_texts import wire_text
 from trivium.codecs.exposition import CONTENT_TYPE, ExposedMetric, custom, sample_names, text
@@ -17,6 +18,7 @@ from trivium.codecs.ignored_field_log import IgnoredFieldLog
 from trivium.codecs.path_segments import quoted
 from trivium.codecs.routes import HttpRoute, RouteTree, endpoints, prefixes, with_slash
 from trivium.types.access import AccessScope, Endpoint
+from trivium.types.described import WireDescription
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Encoder, WireProtocol
 from trivium.types.listeners import Role
@@ -26,8 +28,9 @@ from trivium.types.protocol_context import ProtocolContext
 from trivium.types.statistics import MetricsReport
 from trivium.types.wire import Body, Head, HttpAnswer, Target
 from trivium.wires.prometheus import generation, own, triton, vllm
+from trivium.wires.prometheus.described import METRICS, of_rows
 
-_ROWS = tuple(with_slash([HttpRoute("GET", "/metrics", "metrics", AccessScope.OBSERVE)]))
+_ROWS = tuple(with_slash([HttpRoute("GET", "/metrics", METRICS, AccessScope.OBSERVE)]))
 ROUTES: Mapping[Role, Sequence[str]] = {Role.METRICS: prefixes(_ROWS)}
 ENDPOINTS: Sequence[Endpoint] = endpoints(_ROWS)
 
@@ -41,6 +44,7 @@ TABLE = ErrorTable(
 )
 
 _TEXT = f"Content-Type: {CONTENT_TYPE}\r\n".encode()
+_OPEN = f"Content-Type: {openmetrics.CONTENT_TYPE}\r\n".encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,7 @@ class PrometheusHttp:
 
     def __init__(self, which: MetricsOptions) -> None:
         self._encoder = ReportEncoder(which)
+        self._open = ReportEncoder(which, is_open=True)
 
     def head(self, head: Head) -> Target:
         """NOT_FOUND for another path, METHOD for another method than GET (HEAD comes as GET)."""
@@ -72,8 +77,10 @@ class PrometheusHttp:
         return False
 
     def decode(self, head: Head, target: Target, body: Body) -> tuple[Operation, Encoder]:
-        """Everything, always."""
-        return CollectMetrics(), self._encoder
+        """Everything, always; in the form that is asked for."""
+        accept = head.headers.get(b"accept")
+        is_open = accept is not None and openmetrics.is_wanted(accept.decode("latin-1"))
+        return CollectMetrics(), self._open if is_open else self._encoder
 
     def refuse(self, error: ServeError) -> HttpAnswer:
         """A JSON object with the sentence."""
@@ -93,11 +100,17 @@ def make(context: ProtocolContext) -> WireProtocol:
     return PrometheusHttp(which)
 
 
+def describe(context: ProtocolContext) -> WireDescription:
+    """See `types.described.SupportsDescription`."""
+    return of_rows(_ROWS)
+
+
 @dataclass(frozen=True, slots=True)
 class ReportEncoder:
-    """Writes the report as text. Has no state: one serves all requests."""
+    """Writes the report as text, of OpenMetrics if it `is_open`. Has no state: one serves all requests."""
 
     which: MetricsOptions
+    is_open: bool = False
 
     def encode(self, part: ResponsePart) -> HttpAnswer:
         """See `types.interfaces.Encoder`."""
@@ -105,8 +118,9 @@ class ReportEncoder:
             return _refusal(part.error)
         if not isinstance(part.answer, MetricsReport):
             return _refusal(ServeError(Code.INTERNAL, "There was no report to write. Report it."))
-        body = text(families(part.answer, self.which))
-        return HttpAnswer(200, _TEXT, (body,), len(body))
+        found = families(part.answer, self.which)
+        body, kind = (openmetrics.text(found), _OPEN) if self.is_open else (text(found), _TEXT)
+        return HttpAnswer(200, kind, (body,), len(body))
 
 
 def families(report: MetricsReport, which: MetricsOptions) -> Iterator[ExposedMetric]:
@@ -115,6 +129,7 @@ def families(report: MetricsReport, which: MetricsOptions) -> Iterator[ExposedMe
     report = msgspec.structs.replace(report, custom=(*which.own(report), *report.custom))
     ours = [*own.counters(rows), *own.gauges(rows), *own.histograms(rows)]
     ours += [*generation.tokens(rows), *generation.ignored_fields(which.ignored()), *own.loops(report)]
+    ours += [*own.instances(rows), *own.health(report)]
     ours += vllm.families(rows) if which.vllm else []
     histograms = [triton.first_parts(rows)] if which.first_parts else []
     quantiles = list(triton.summaries(rows)) if which.summaries else []

@@ -6,6 +6,7 @@ from math import inf
 
 from trivium.codecs.exposition import ExposedMetric, written
 from trivium.types.metrics import Buckets
+from trivium.types.observing import DeathCause
 from trivium.types.statistics import BatchStatistics, MetricsReport
 from trivium.wires.prometheus.triton import TritonMetric
 
@@ -22,8 +23,10 @@ def histograms(rows: Sequence[TritonMetric]) -> Iterator[ExposedMetric]:
     sizes = ExposedMetric("trivium_batch_rows", "histogram", "Rows of an execution, failed ones included")
     for row in rows:
         counts = row.counts
-        waits.add_histogram(row.text, counts.queue.ns / 1e9, counts.queue_wait_buckets)
-        times.add_histogram(row.text, counts.success.ns / 1e9, counts.success_buckets)
+        version = row.version
+        waited, took = counts.queue.ns / 1e9, counts.success.ns / 1e9
+        waits.add_histogram(row.text, waited, counts.queue_wait_buckets, exemplars=version.waits)
+        times.add_histogram(row.text, took, counts.success_buckets, exemplars=version.times)
         total = sum(batch.rows * batch.compute_infer.count for batch in counts.batches)
         sizes.add_histogram(row.text, total, by_rows(counts.batches))
     yield from (waits, times, sizes)
@@ -52,6 +55,69 @@ def gauges(rows: Sequence[TritonMetric]) -> Iterator[ExposedMetric]:
     yield oldest
 
 
+def instances(rows: Sequence[TritonMetric]) -> Iterator[ExposedMetric]:
+    """Yield how the instances of each version are, how full it is, and how full the fullest one is."""
+    counted = ExposedMetric(
+        "trivium_instances",
+        "gauge",
+        "Instances by state: idle, busy, opening, lacking (they should be there)",
+    )
+    places = ExposedMetric(
+        "trivium_places", "gauge", "Executions that the open instances may have in work at once"
+    )
+    busy = ExposedMetric("trivium_busy_seconds_total", "counter", "Time that executions have taken in all")
+    full = ExposedMetric(
+        "trivium_saturation",
+        "gauge",
+        "Used places plus waiting requests, over what fits: 1 is just full, more a queue",
+    )
+    fullest = ExposedMetric("trivium_server_saturation", "gauge", "The saturation of the fullest model")
+    for row in rows:
+        load, counts = row.version.load, row.counts
+        if load is None:
+            continue
+        states = (("idle", load.open - load.busy), ("busy", load.busy), ("opening", load.opening))
+        for state, count in (*states, ("lacking", load.lack)):
+            counted.add(written({**row.labels, "state": state}), count)
+        places.add(row.text, load.places)
+        spent = (
+            batch.compute_input.ns + batch.compute_infer.ns + batch.compute_output.ns
+            for batch in counts.batches
+        )
+        busy.add(row.text, sum(spent) / 1e9)
+        full.add(row.text, row.version.saturation)
+    fullest.add("", max((row.version.saturation for row in rows), default=0.0))
+    yield from (counted, places, busy, full, fullest)
+
+
+def health(report: MetricsReport) -> Iterator[ExposedMetric]:
+    """Yield the state of each version, what its workers died of, and the memory of processes."""
+    states = ExposedMetric(
+        "trivium_model_state", "gauge", "1 for each version of a model, with its state as a label"
+    )
+    deaths = ExposedMetric(
+        "trivium_worker_deaths_total", "counter", "Worker processes that were lost, by cause"
+    )
+    memory = ExposedMetric(
+        "trivium_resident_bytes", "gauge", "Resident memory of the server, and of each worker process"
+    )
+    for version in report.health:
+        named = {"model": version.model, "version": version.version}
+        states.add(written({**named, "state": version.state.value}), 1)
+        if version.deaths is not None:
+            for cause in DeathCause:
+                deaths.add(written({**named, "cause": cause.value}), version.deaths.get(cause, 0))
+    for process in report.memory:
+        of_worker = {"model": process.model, "version": process.version, "worker": process.instance}
+        labels = {"process": "worker", **of_worker} if process.model else {"process": "server"}
+        memory.add(written(labels), process.bytes)
+    yield from (states, deaths, memory)
+    if report.build:
+        build = ExposedMetric("trivium_build_info", "gauge", "1, with what this server is made of as labels")
+        build.add(written(report.build), 1)
+        yield build
+
+
 def loops(report: MetricsReport) -> Iterator[ExposedMetric]:
     """Yield the metrics of what has held up the server's event loop."""
     if report.loop is None:
@@ -71,6 +137,12 @@ def loops(report: MetricsReport) -> Iterator[ExposedMetric]:
     longest.add("", report.loop.longest)
     turn.add("", report.loop.longest_turn)
     yield from (stalls, longest, turn)
+    if report.loop.delays:
+        delays = ExposedMetric(
+            "trivium_loop_delay_seconds", "histogram", "How late the event loop was, at ten looks a second"
+        )
+        delays.add_histogram("", report.loop.delayed, report.loop.delays)
+        yield delays
 
 
 def by_rows(batches: tuple[BatchStatistics, ...]) -> Buckets:

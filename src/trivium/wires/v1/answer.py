@@ -4,7 +4,7 @@ Source: TensorFlow Serving's documentation of its REST API, and KServe's of its 
 has an output `predict` that one is the prediction, as KServe's servers of scikit-learn answer.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -20,6 +20,8 @@ from trivium.wires.v1.errors import refuse
 
 PREDICTIONS, OUTPUTS = "predictions", "outputs"
 _CHOSEN = "predict"
+_AT_ONCE = 2**14
+"""Elements that are objects of Python at a time while they are written."""
 
 
 class PredictionsEncoder:
@@ -84,17 +86,57 @@ def _kind(payload: Raw) -> bytes:
 
 def _document(outputs: Sequence[Tensor], asked: str) -> bytes:
     if asked == INPUTS:
-        told = {one.name: _values(one) for one in outputs}
-        return msgspec.json.encode({OUTPUTS: told[outputs[0].name] if len(outputs) == 1 else told})
+        only = outputs[0] if len(outputs) == 1 else None
+        return b'{"%b":%b}' % (OUTPUTS.encode(), _by_name(outputs) if only is None else _text(only))
     chosen = [one for one in outputs if one.name == _CHOSEN] or outputs
     if len(chosen) == 1:
-        return msgspec.json.encode({PREDICTIONS: _values(chosen[0])})
-    columns = {one.name: _values(one) for one in chosen}
-    if len({one.shape[:1] for one in chosen}) > 1:  # no rows to tell apart
-        return msgspec.json.encode({PREDICTIONS: columns})
-    rows = zip(*columns.values(), strict=True)
-    return msgspec.json.encode({PREDICTIONS: [dict(zip(columns, row, strict=True)) for row in rows]})
+        told = _text(chosen[0])
+    elif len({one.shape[:1] for one in chosen}) > 1:  # no rows to tell apart
+        told = _by_name(chosen)
+    else:
+        told = _rows(chosen)
+    return b'{"%b":%b}' % (PREDICTIONS.encode(), told)
 
 
-def _values(tensor: Tensor) -> list[object]:
-    return nested(tensor, text_or_base64)
+def _by_name(tensors: Sequence[Tensor]) -> bytes:
+    return msgspec.json.encode({one.name: msgspec.Raw(_text(one)) for one in tensors})
+
+
+def _rows(tensors: Sequence[Tensor]) -> bytes:
+    """Write rows as objects with a value of each tensor."""
+    count = max(1, len(tensors[0].array))
+    step = max(1, _AT_ONCE // max(1, sum(one.array.size for one in tensors) // count))
+    return _joined(_row_group(tensors, begin, begin + step) for begin in range(0, count, step))
+
+
+def _row_group(tensors: Sequence[Tensor], begin: int, end: int) -> bytes:
+    if end - begin == 1:
+        raw = {one.name: msgspec.Raw(_text(_part(one, begin, end))[1:-1]) for one in tensors}
+        return msgspec.json.encode([raw])
+    names = [one.name for one in tensors]
+    columns = [nested(_part(one, begin, end), text_or_base64) for one in tensors]
+    rows = zip(*columns, strict=True)
+    return msgspec.json.encode([dict(zip(names, row, strict=True)) for row in rows])
+
+
+def _text(tensor: Tensor) -> bytes:
+    """Write a tensor as nested lists, of whose elements only some are objects of Python at a time."""
+    size, count = tensor.array.size, len(tensor.array)
+    if size <= _AT_ONCE:
+        return msgspec.json.encode(nested(tensor, text_or_base64))
+    if size // count > _AT_ONCE:
+        array, kind = tensor.array, tensor.datatype
+        return _joined(b"[%b]" % _text(Tensor(tensor.name, kind, row.shape, row)) for row in array)
+    step = _AT_ONCE // (size // count)
+    parts = (_part(tensor, begin, begin + step) for begin in range(0, count, step))
+    return _joined(msgspec.json.encode(nested(part, text_or_base64)) for part in parts)
+
+
+def _joined(lists: Iterable[bytes]) -> bytes:
+    """Write lists as one that has the elements of all."""
+    return b"[%b]" % b",".join(text[1:-1] for text in lists)
+
+
+def _part(tensor: Tensor, begin: int, end: int) -> Tensor:
+    array = tensor.array[begin:end]
+    return Tensor(tensor.name, tensor.datatype, array.shape, array)

@@ -21,6 +21,7 @@ from trivium.types.payload import Raw, RawForm, RawPart
 from trivium.types.protocol_context import ProtocolContext
 from trivium.types.wire import Body, Head, HttpAnswer, Target
 from trivium.wires.v1.answer import PredictionsEncoder
+from trivium.wires.v1.described import describe as describe
 from trivium.wires.v1.errors import refuse
 from trivium.wires.v1.routes import ROWS, TREE
 

@@ -14,10 +14,11 @@ from trivium.wires.v2.model_config import ModelConfigMessage
 from trivium.wires.v2.schema import ENUMS, MESSAGES
 
 _PACKAGE = "inference"
-CONFIG_FILE = "trivium/model_config.proto"
+CONFIG_FILE = "model_config.proto"
 
 POOL = DescriptorPool()
-POOL.AddSerializedFile(file_of(CONFIG_FILE, _PACKAGE, MESSAGES, ENUMS).SerializeToString())
+CONFIG_BYTES: bytes = file_of(CONFIG_FILE, _PACKAGE, MESSAGES, ENUMS).SerializeToString()
+POOL.AddSerializedFile(CONFIG_BYTES)
 _CLASS = GetMessageClass(POOL.FindMessageTypeByName(f"{_PACKAGE}.ModelConfig"))
 
 

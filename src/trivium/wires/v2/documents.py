@@ -5,6 +5,7 @@ original knows (a model's platform, its configuration in that form) is asked of 
 """
 
 from collections.abc import Mapping, Sequence
+from typing import NotRequired, TypedDict
 
 import msgspec
 
@@ -25,6 +26,7 @@ from trivium.types.operations import (
 from trivium.types.spec import ModelSpec, TensorSpec
 from trivium.types.statistics import (
     BatchStatistics,
+    Duration,
     GenerationStatistics,
     StatisticsReport,
     VersionStatistics,
@@ -49,6 +51,101 @@ class Identity(msgspec.Struct, frozen=True, gc=False):
     name: str
     version: str
     extensions: tuple[str, ...]
+
+
+class TensorMetadata(TypedDict):
+    """Describes an input or output; a size of -1 is any, as is that of the batch."""
+
+    name: str
+    datatype: str
+    shape: Sequence[int]
+
+
+class MetadataDocument(TypedDict):
+    """Describes a model: its versions that serve, its inputs and outputs."""
+
+    name: str
+    versions: Sequence[str]
+    platform: str
+    inputs: Sequence[TensorMetadata]
+    outputs: Sequence[TensorMetadata]
+
+
+class RegionDocument(TypedDict):
+    """Describes a region of shared memory that a client has registered, in bytes."""
+
+    name: str
+    key: str
+    offset: int
+    byte_size: int
+
+
+class InferStatistics(TypedDict):
+    """Counts requests of a version by how they ended, and the nanoseconds of each of their stages."""
+
+    success: Duration
+    fail: Duration
+    queue: Duration
+    compute_input: Duration
+    compute_infer: Duration
+    compute_output: Duration
+    cache_hit: Duration
+    cache_miss: Duration
+
+
+class BatchDocument(TypedDict):
+    """Counts executions of one size of batch, and the nanoseconds of their stages."""
+
+    batch_size: int
+    compute_input: Duration
+    compute_infer: Duration
+    compute_output: Duration
+
+
+class GenerationDocument(TypedDict):
+    """Counts the tokens of a model that generates; durations are in nanoseconds."""
+
+    prompt_tokens: int
+    cached_tokens: int
+    generated_tokens: int
+    wasted_tokens: int
+    steps: Duration
+    first_token: Duration
+    between_tokens: Duration
+    running: int
+    waiting: int
+    cache_share: float
+    cache_bytes: int
+
+
+class VersionDocument(TypedDict):
+    """Counts what a version has done since it was loaded; `last_inference` is in milliseconds of the Unix epoch."""
+
+    name: str
+    version: str
+    last_inference: int
+    inference_count: int
+    execution_count: int
+    inference_stats: InferStatistics
+    response_stats: Mapping[str, object]
+    batch_stats: Sequence[BatchDocument]
+    memory_usage: Sequence[object]
+    generation_stats: NotRequired[GenerationDocument]
+
+
+class StatisticsDocument(TypedDict):
+    """Counts what versions have done."""
+
+    model_stats: Sequence[VersionDocument]
+
+
+class IndexEntry(TypedDict):
+    """Says of a version in the repository how it is; what is not known is left out."""
+
+    name: str
+    version: NotRequired[str]
+    state: NotRequired[str]
+    reason: NotRequired[str]
 
 
 class DocumentEncoder(msgspec.Struct, frozen=True):
@@ -134,7 +231,7 @@ def _json(document: object) -> HttpAnswer:
     return json_answer(200, msgspec.json.encode(document))
 
 
-def metadata(answer: ModelDescription, platform: str) -> dict[str, object]:
+def metadata(answer: ModelDescription, platform: str) -> MetadataDocument:
     """Return names, datatypes and shapes of a model; a batch dimension is -1."""
     spec = answer.spec
     return {
@@ -146,17 +243,17 @@ def metadata(answer: ModelDescription, platform: str) -> dict[str, object]:
     }
 
 
-def _tensors(spec: ModelSpec, tensors: Sequence[TensorSpec]) -> list[dict[str, object]]:
+def _tensors(spec: ModelSpec, tensors: Sequence[TensorSpec]) -> list[TensorMetadata]:
     rows = (-1,) if spec.batching.batch_axis else ()
     return [{"name": tensor.name, "datatype": tensor.wire, "shape": rows + tensor.dims} for tensor in tensors]
 
 
-def region_document(region: SharedRegion) -> dict[str, object]:
+def region_document(region: SharedRegion) -> RegionDocument:
     """Return the document of a region of shared memory."""
     return {"name": region.name, "key": region.key, "offset": region.offset, "byte_size": region.size}
 
 
-def statistics(version: VersionStatistics) -> dict[str, object]:
+def statistics(version: VersionStatistics) -> VersionDocument:
     """Return the counters of a version. All eight durations always: perf_analyzer indexes them."""
     return {
         "name": version.model,
@@ -180,7 +277,7 @@ def statistics(version: VersionStatistics) -> dict[str, object]:
     }
 
 
-def _with_generation(version: VersionStatistics) -> dict[str, object]:
+def _with_generation(version: VersionStatistics) -> VersionDocument:
     """Return the counters of a version, with those of tokens where it generates."""
     found = statistics(version)
     if version.generation is not None:
@@ -188,7 +285,7 @@ def _with_generation(version: VersionStatistics) -> dict[str, object]:
     return found
 
 
-def _generation(counts: GenerationStatistics, waiting: int) -> dict[str, object]:
+def _generation(counts: GenerationStatistics, waiting: int) -> GenerationDocument:
     """Return the object that the protocol does not have: counts by tokens."""
     return {
         "prompt_tokens": counts.prompt_tokens,
@@ -205,7 +302,7 @@ def _generation(counts: GenerationStatistics, waiting: int) -> dict[str, object]
     }
 
 
-def _batch(batch: BatchStatistics) -> dict[str, object]:
+def _batch(batch: BatchStatistics) -> BatchDocument:
     return {
         "batch_size": batch.rows,
         "compute_input": batch.compute_input,

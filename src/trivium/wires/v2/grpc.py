@@ -42,7 +42,7 @@ from trivium.wires.v2.grpc_restricted import check_rpc_key
 from trivium.wires.v2.large_messages import weight
 from trivium.wires.v2.original import ModelDocuments
 from trivium.wires.v2.parameters import RESERVED
-from trivium.wires.v2.service_messages import Named, new, parse
+from trivium.wires.v2.service_messages import DESCRIPTORS, Named, new, parse
 from trivium.wires.v2.words import OWN_RPC_ERRORS, RpcErrorTranslator
 
 SERVICE = "/inference.GRPCInferenceService/"
@@ -196,6 +196,11 @@ class KServeGrpc:
 def make(context: ProtocolContext) -> RpcProtocol:
     """The protocol for one listener. INVALID for restrictions that cannot be read."""
     return KServeGrpc(context.server_name, context.server_version, make_options(context))
+
+
+def descriptors() -> Sequence[bytes]:
+    """See `types.described.SupportsReflection`."""
+    return DESCRIPTORS
 
 
 def _forwarded(call: RpcCall, infer: Infer, pattern: re.Pattern[str]) -> Infer:

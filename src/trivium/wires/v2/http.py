@@ -26,6 +26,7 @@ from trivium.wires.v2.abilities import EXTENSIONS as EXTENSIONS
 from trivium.wires.v2.abilities import KServeOptions, make_options
 from trivium.wires.v2.compression import CompressedEncoder, coding_of
 from trivium.wires.v2.control import decode_control
+from trivium.wires.v2.described import describe as describe
 from trivium.wires.v2.documents import DocumentEncoder, Identity
 from trivium.wires.v2.generate import (
     GenerateEncoder,

@@ -26,24 +26,30 @@ from trivium.wires.v2.routes import Verb
 from trivium.wires.v2.words import OWN_ERRORS, ErrorTranslator
 
 
-class _BinarySize(msgspec.Struct, frozen=True, gc=False):
+class BinarySize(msgspec.Struct, frozen=True, gc=False):
+    """Says how many bytes of an answer are those of an output, behind its JSON."""
+
     binary_data_size: int
 
 
-class _Output(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+class OutputAnswer(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """One output: its data as a flat list, or else what says where it is."""
+
     name: str
     datatype: DataType
     shape: tuple[int, ...]
-    parameters: _BinarySize | UnsetType = UNSET
+    parameters: BinarySize | UnsetType = UNSET
     data: Raw | UnsetType = UNSET
 
 
-class _Response(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
+class InferAnswer(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
+    """The answer to an infer request."""
+
     id: str = ""
     model_name: str
     model_version: str
     parameters: Mapping[str, Scalar] = {}
-    outputs: list[_Output]
+    outputs: list[OutputAnswer]
 
 
 _Key = tuple[str, str, str, str, tuple[int, ...], int]
@@ -115,14 +121,14 @@ class InferEncoder(msgspec.Struct, frozen=True, gc=False):
         key = part.model, part.version, tensor.name, tensor.datatype.wire, tensor.shape, size
         head = self.known.get(key)
         if head is None:
-            text = self._text(part, [_described(tensor, _BinarySize(size), UNSET)])
+            text = self._text(part, [_described(tensor, BinarySize(size), UNSET)])
             head = _BINARY_FIELDS % len(text), text
             self.known.keep(key, head)
         fields, text = head
         return HttpAnswer(200, fields, (text, blob), len(text) + size)
 
     def _whole_answer(self, part: ResponsePart, payload: Tensors) -> HttpAnswer:
-        outputs: list[_Output] = []
+        outputs: list[OutputAnswer] = []
         large: dict[int, list[bytes]] = {}
         blobs: list[Buffer] = []
         size = 0
@@ -138,7 +144,7 @@ class InferEncoder(msgspec.Struct, frozen=True, gc=False):
                 blob = binary.encode(tensor)
                 blobs.append(blob)
                 size += len(blob)
-                outputs.append(_described(tensor, _BinarySize(len(blob)), UNSET))
+                outputs.append(_described(tensor, BinarySize(len(blob)), UNSET))
             elif jsontensors.is_large(tensor):
                 large[len(outputs)] = list(jsontensors.encode_in_pieces(tensor))
                 outputs.append(_described(tensor, UNSET, UNSET))
@@ -151,9 +157,9 @@ class InferEncoder(msgspec.Struct, frozen=True, gc=False):
             return json_answer(200, text)
         return HttpAnswer(200, _BINARY_FIELDS % len(text), (text, *blobs), len(text) + size)
 
-    def _text(self, part: ResponsePart, outputs: list[_Output]) -> bytes:
+    def _text(self, part: ResponsePart, outputs: list[OutputAnswer]) -> bytes:
         return _ENCODER.encode(
-            _Response(
+            InferAnswer(
                 id=self.id,
                 model_name=part.model,
                 model_version=part.version,
@@ -168,7 +174,7 @@ class InferEncoder(msgspec.Struct, frozen=True, gc=False):
 
 
 def _large_answer(
-    frame: bytes, outputs: list[_Output], large: Mapping[int, list[bytes]], blobs: list[Buffer]
+    frame: bytes, outputs: list[OutputAnswer], large: Mapping[int, list[bytes]], blobs: list[Buffer]
 ) -> HttpAnswer:
     """An answer without its `outputs` is `frame`; the data of some are in pieces, which are sent as they are."""
     text: list[Buffer] = [frame.removesuffix(b"]}")]
@@ -186,8 +192,8 @@ def _large_answer(
     return HttpAnswer(200, fields, (*text, *blobs), length + sum(map(len, blobs)))
 
 
-def _described(tensor: Tensor, parameters: _BinarySize | UnsetType, data: Raw | UnsetType) -> _Output:
-    return _Output(tensor.name, tensor.datatype, tensor.shape, parameters, data)
+def _described(tensor: Tensor, parameters: BinarySize | UnsetType, data: Raw | UnsetType) -> OutputAnswer:
+    return OutputAnswer(tensor.name, tensor.datatype, tensor.shape, parameters, data)
 
 
 def _not_tensors(part: ResponsePart) -> ServeError:

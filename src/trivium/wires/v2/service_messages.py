@@ -12,16 +12,32 @@ from google.protobuf.message_factory import GetMessageClass
 
 from trivium.codecs.protobuf_fields import judge_fields
 from trivium.codecs.protobuf_schema import file_of
+from trivium.codecs.protobuf_services import Rpc, depending, with_service
 from trivium.types.errors import Code, ServeError
-from trivium.wires.v2.descriptor import CONFIG_FILE, POOL
-from trivium.wires.v2.service_schema import HEALTH, HEALTH_ENUMS, SERVICE
+from trivium.wires.v2.descriptor import CONFIG_BYTES, CONFIG_FILE, POOL
+from trivium.wires.v2.service_schema import HEALTH, HEALTH_ENUMS, RPC_NAMES, SERVICE
 
-_SERVICE_FILE = file_of("trivium/grpc_service.proto", "inference", SERVICE, {})
-_SERVICE_FILE.dependency.append(CONFIG_FILE)
-POOL.AddSerializedFile(_SERVICE_FILE.SerializeToString())
-POOL.AddSerializedFile(
-    file_of("trivium/health.proto", "grpc.health.v1", HEALTH, HEALTH_ENUMS).SerializeToString()
+_RPCS = {name: Rpc(f"{name}Request", f"{name}Response") for name in RPC_NAMES}
+_STREAM_RPC = Rpc("ModelInferRequest", "ModelStreamInferResponse", True, True)
+_SERVICE_FILE = with_service(
+    depending(file_of("grpc_service.proto", "inference", SERVICE, {}), CONFIG_FILE),
+    "GRPCInferenceService",
+    {**_RPCS, "ModelStreamInfer": _STREAM_RPC},
 )
+_HEALTH_FILE = with_service(
+    file_of("grpc/health/v1/health.proto", "grpc.health.v1", HEALTH, HEALTH_ENUMS),
+    "Health",
+    {"Check": Rpc("HealthCheckRequest", "HealthCheckResponse")},
+)
+DESCRIPTORS: Sequence[bytes] = (
+    CONFIG_BYTES,
+    _SERVICE_FILE.SerializeToString(),
+    _HEALTH_FILE.SerializeToString(),
+)
+"""The files of the services, each behind those that it imports."""
+
+for _file in DESCRIPTORS[1:]:
+    POOL.AddSerializedFile(_file)
 
 _CLASSES = {
     name: GetMessageClass(POOL.FindMessageTypeByName(f"{package}.{name}"))

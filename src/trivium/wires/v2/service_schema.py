@@ -210,3 +210,10 @@ HEALTH: Mapping[str, Fields] = messages_in(_HEALTH)
 HEALTH_ENUMS: Mapping[str, Mapping[str, int]] = {
     "HealthCheckResponse.ServingStatus": {"UNKNOWN": 0, "SERVING": 1, "NOT_SERVING": 2, "SERVICE_UNKNOWN": 3}
 }
+
+RPC_NAMES = tuple(
+    name.removesuffix("Request")
+    for name in _SERVICE
+    if name.endswith("Request") and f"{name.removesuffix('Request')}Response" in _SERVICE
+)
+"""RPCs of one request and one response, which have their names."""

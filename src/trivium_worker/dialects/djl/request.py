@@ -14,6 +14,7 @@ from trivium_worker.wire.values import Failure, Item, Listed, Payload, Raw, Tens
 
 _DATA = "data"
 _TYPE = "content-type"
+_TRACE = "traceparent"
 _NDLIST = "tensor/ndlist"
 
 Pairs = list[tuple[str, bytearray]]
@@ -67,6 +68,10 @@ def shown(item: Item, payload: Payload, request_id: str) -> Shown:
     """Return one payload of a request as `show` does."""
     properties, pairs = _of_raw(payload) if isinstance(payload, Raw) else _of_tensors(item, payload)
     properties["requestId"] = request_id
+    if item.context:  # of its own span, in place of its client's
+        of_client = [name for name in properties if name.lower() == _TRACE]
+        for name in of_client or [_TRACE]:
+            properties[name] = item.context
     return Shown(properties, pairs)
 
 

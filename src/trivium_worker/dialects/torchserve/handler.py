@@ -20,6 +20,8 @@ from trivium_worker.dialects.torchserve.yaml_values import from_json
 from trivium_worker.runtime.adapter import Adapter, Host, Setup
 from trivium_worker.wire.values import Failure, Item, Outcome, Raw
 
+_TRACE = "traceparent"
+
 
 class TorchServeAdapter(Adapter):
     """One handler, loaded. Its context is the same for all batches, but for what belongs to requests."""
@@ -105,6 +107,9 @@ class TorchServeAdapter(Adapter):
         """Return what the context has of a request. Its place in a sequence is a header, whoever said it: the server
         may have made the id up, and other wires have fields of their own for that.
         """
+        if item.context:  # of its own span, in place of its client's
+            of_client = [name for name in headers if name.lower() == _TRACE]
+            headers = {**headers, **dict.fromkeys(of_client or [_TRACE], item.context)}
         found = self._headers(headers)
         if item.sequence is not None:
             identity, starts, ends = item.sequence

@@ -4,8 +4,8 @@ import signal
 
 import pytest
 
-from trivium.core.workers.child_process import describe, oom_kills
-from trivium.types.observing import last_words
+from trivium.core.workers.child_process import cause_of_death, describe
+from trivium.types.observing import DeathCause, last_words
 from trivium.types.running import Dead
 
 UNKNOWN = (None, None)
@@ -56,20 +56,17 @@ def test_sentences(name):
 
 
 @pytest.mark.parametrize(
-    ("text", "count"),
+    ("status", "memory", "cause"),
     [
-        ("low 0\noom 4\noom_kill 3\noom_group_kill 1\n", 3),
-        ("low 0\n", None),
-        ("", None),
-        ("oom_kill many\n", None),
-        ("oom_kill\n", None),
+        (3, UNKNOWN, DeathCause.EXIT),
+        (0, (2, 3), DeathCause.EXIT),
+        (-signal.SIGSEGV, (2, 3), DeathCause.SIGNAL),
+        (-signal.SIGKILL, UNKNOWN, DeathCause.SIGNAL),
+        (-signal.SIGKILL, (2, 2), DeathCause.SIGNAL),
+        (-signal.SIGKILL, (2, 3), DeathCause.OUT_OF_MEMORY),
+        (None, UNKNOWN, DeathCause.CONNECTION),
+        (70, UNKNOWN, DeathCause.CONNECTION),
     ],
 )
-def test_the_kernels_count(tmp_path, text, count):
-    (tmp_path / "events").write_text(text)
-    assert oom_kills(tmp_path / "events") == count
-
-
-def test_where_the_kernel_does_not_count(tmp_path):
-    assert oom_kills(tmp_path / "nothing") is None
-    assert oom_kills(tmp_path) is None
+def test_causes_that_deaths_are_counted_by(status, memory, cause):
+    assert cause_of_death(status, memory) is cause

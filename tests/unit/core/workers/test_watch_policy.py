@@ -30,7 +30,7 @@ CASES = {
     "busy and silent": (view(0.0, NOW - SILENCE_BEFORE_PING - 1), PLAIN, Verdict.PING, ""),
     "silent, but not busy for long": (view(NOW - 1, 0.0), PLAIN, Verdict.NOTHING, ""),
     "silent all too long": (
-        view(0.0, NOW - SILENCE_BEFORE_KILL - 1), PLAIN, Verdict.KILL, "it gave no sign of life for 61 s",
+        view(0.0, NOW - SILENCE_BEFORE_KILL - 1), PLAIN, Verdict.KILL_SILENT, "it gave no sign of life for 61 s",
     ),
     "not enough items": (view(items=9), ITEMS, Verdict.NOTHING, ""),
     "stale by items": (
@@ -45,7 +45,8 @@ CASES = {
     "not known when new": (view(memory=10**9), BYTES, Verdict.NOTHING, ""),
     "it is gone meanwhile": (view(memory=0, memory_when_new=100), BYTES, Verdict.NOTHING, ""),
     "to hang is worse than to be stale": (
-        view(NOW - 99, NOW - 61, items=99), Limits(recycle_items=1), Verdict.KILL, "it gave no sign of life for 61 s",
+        view(NOW - 99, NOW - 61, items=99), Limits(recycle_items=1), Verdict.KILL_SILENT,
+        "it gave no sign of life for 61 s",
     ),
 }  # fmt: skip
 
@@ -74,4 +75,4 @@ def test_only_what_is_busy_is_disturbed_and_every_deed_has_a_reason(
     verdict, why = judge(view(busy_since, heard_at, items, memory, when_new), limits, NOW)
     if busy_since is None:
         assert verdict in (Verdict.NOTHING, Verdict.REPLACE)
-    assert bool(why) == (verdict in (Verdict.KILL, Verdict.REPLACE))
+    assert bool(why) == (verdict in (Verdict.KILL_SILENT, Verdict.KILL_LARGE, Verdict.REPLACE))

@@ -7,7 +7,7 @@ import pytest
 from trivium.codecs.page_rule import rule_of
 from trivium.types.errors import Code, ServeError
 from trivium.types.wire import Head
-from trivium.wires.operate.routes import CHANGES, OPEN, OperateVerb
+from trivium.wires.operate.routes import CHANGES, FILES, OPEN, OperateVerb
 from trivium.wires.operate.visitors import VisitorRule
 
 HERE = VisitorRule(rule_of("models.example.org"), may_come=True, has_keys=False)
@@ -15,7 +15,7 @@ KEYED = VisitorRule(rule_of(""), may_come=True, has_keys=True)
 OPEN_TO_ALL = VisitorRule(rule_of(""), may_come=False, has_keys=False)
 MARK = {b"trivium-console": b"1"}
 OWN_PAGE = {b"origin": b"http://localhost:8080", b"sec-fetch-site": b"same-origin"}
-READS = sorted(set(OperateVerb) - CHANGES - OPEN)
+READS = sorted(set(OperateVerb) - CHANGES - OPEN - {OperateVerb.DESCRIPTION})
 
 
 def refused(rule: VisitorRule, verb: OperateVerb, fields: dict[bytes, bytes]) -> str:
@@ -68,7 +68,7 @@ def test_our_own_names_and_addresses_are_let_in(host: bytes) -> None:
 
 
 @pytest.mark.parametrize("site", [b"cross-site", b"same-site", b"anything"])
-@pytest.mark.parametrize("verb", sorted(set(OperateVerb) - {OperateVerb.PAGE, OperateVerb.FILE}))
+@pytest.mark.parametrize("verb", sorted(set(OperateVerb) - FILES))
 def test_a_browser_that_says_that_another_page_asks(verb: OperateVerb, site: bytes) -> None:
     assert "Sec-Fetch-Site" in refused(HERE, verb, {**MARK, b"sec-fetch-site": site})
 
@@ -99,3 +99,11 @@ def test_beyond_loopback_without_keys_there_is_the_page_and_nothing_on_it() -> N
     assert not refused(OPEN_TO_ALL, OperateVerb.PAGE, {})
     for verb, fields in itertools.product(sorted(CHANGES), ({}, MARK, {**MARK, **OWN_PAGE})):
         assert refused(OPEN_TO_ALL, verb, fields)
+
+
+def test_what_all_clients_may_ask_is_told_to_all_but_pages_of_others() -> None:
+    for rule in (HERE, KEYED, OPEN_TO_ALL):
+        assert not refused(rule, OperateVerb.DESCRIPTION, {})
+    assert "Sec-Fetch-Site" in refused(
+        OPEN_TO_ALL, OperateVerb.DESCRIPTION, {b"sec-fetch-site": b"cross-site"}
+    )

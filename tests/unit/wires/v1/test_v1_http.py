@@ -10,7 +10,7 @@ from trivium.codecs.ignored_field_log import IgnoredFieldLog
 from trivium.types.errors import Code, ServeError
 from trivium.types.operations import Infer, ResponsePart
 from trivium.types.payload import Payload, Raw, RawForm, RawPart, Tensors
-from trivium.types.wire import Body, Head, HttpAnswer
+from trivium.types.wire import Body, CostlyAnswer, Head, HttpAnswer
 from trivium.wires.v1.http import V1Http
 
 WIRE = V1Http(lambda: "id", IgnoredFieldLog())
@@ -25,7 +25,8 @@ def answer(document: object, payload: Payload | None, error: ServeError | None =
     asked = head("/v1/models/m:predict")
     operation, encoder = WIRE.decode(asked, WIRE.head(asked), Body(json.dumps(document).encode()))
     assert isinstance(operation, Infer)
-    return encoder.encode(ResponsePart(payload, error=error))  # type: ignore[return-value]
+    found: HttpAnswer = encoder.encode(ResponsePart(payload, error=error))  # type: ignore[assignment]
+    return found.write() if isinstance(found, CostlyAnswer) else found
 
 
 def told(document: object, **outputs: Any) -> Any:
@@ -92,3 +93,12 @@ def test_errors_are_an_object_with_a_sentence() -> None:
     assert json.loads(b"".join(found.buffers)) == {"error": "full"}
     assert b"Retry-After: 1\r\n" in found.fields
     assert json.loads(b"".join(WIRE.refuse(ServeError(Code.NOT_FOUND, "no")).buffers)) == {"error": "no"}
+
+
+@pytest.mark.parametrize("shape", [(3, 20_000), (40_000,), (9_000, 5), (1, 2, 40_000), (0, 4)])
+def test_large_outputs_are_written_in_parts_as_in_one(shape: tuple[int, ...]) -> None:
+    values = np.arange(np.prod(shape)).reshape(shape)
+    assert told(ROWS, y=values) == {"predictions": values.tolist()}
+    rows = [{"y": row, "z": number} for number, row in enumerate(values.tolist())]
+    assert told(ROWS, y=values, z=np.arange(len(values))) == {"predictions": rows}
+    assert told({"inputs": [1]}, y=values) == {"outputs": values.tolist()}

@@ -14,6 +14,7 @@ from trivium.engines.hf.library import require_libraries
 from trivium.engines.hf.memory import KeyValueDemand, MemoryEstimate, budget
 from trivium.engines.hf.options import DEFAULT_SLOTS, chosen_context
 from trivium.engines.hf.text_settings import TextSettings, text_faults, text_settings
+from trivium.machine.control_group import threads
 from trivium.machine.memory import FreeMemory
 from trivium.types.hazards import Hazard, placed_by
 from trivium.types.spec import Device, ModelFacts, ModelSpec
@@ -53,8 +54,9 @@ class DescribedGenai:
         made: dict[str, object] = {"ENABLE_CPU_PINNING": False}
         if self.is_exact:
             made |= {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32"}
-        if self.chosen.threads is not None:
-            made["INFERENCE_NUM_THREADS"] = self.chosen.threads
+        count = threads() if self.chosen.threads is None else self.chosen.threads
+        if count is not None:
+            made["INFERENCE_NUM_THREADS"] = count
         return made
 
 

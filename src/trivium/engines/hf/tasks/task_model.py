@@ -16,6 +16,7 @@ from trivium.engines.hf.folder import unfit
 from trivium.engines.hf.folder_code import FolderCode
 from trivium.engines.hf.tasks.task_options import TaskOptions
 from trivium.engines.hf.tasks.task_requests import Question, Text
+from trivium.machine.control_group import bound_threads
 from trivium.types.errors import Code, ServeError, named
 from trivium.types.model_tasks import WRITTEN, ModelTask
 from trivium.types.spec import ModelSpec
@@ -117,6 +118,8 @@ def load(spec: ModelSpec, options: TaskOptions, task: ModelTask, device: torch.d
     """Return the opened model, which has computed a text. LOAD_FAILED, OUT_OF_MEMORY or UNSUPPORTED."""
     if options.threads is not None:
         torch.set_num_threads(options.threads)
+    else:
+        bound_threads(torch)
     folder = (spec.root / spec.entry).parent
     code = FolderCode(spec.name, options.trust_remote_code)
     dtype = _DTYPES.get(options.dtype) or ("auto" if device.type == "cuda" else torch.float32)

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from trivium.commands.server_line import ServerLine, warning
+from trivium.machine.control_group import usable_processors
 from trivium.servers.djl.command.settings import ServingSettings
-from trivium_worker.wire import system
 
 _SHOWN = re.compile(
     r"SERVING|PYTHON|DJL_|HF_|OPTION_|.*SAGEMAKER|(TENSOR|PIPELINE)_PARALLEL_DEGREE|.*OMP_NUM_THREADS|CUDA_VISIBLE_DEVICES"
@@ -42,7 +42,7 @@ def _lines(settings: ServingSettings, gpus: int, file: str) -> Iterator[str]:
     yield f"Current directory: {Path.cwd()}"
     yield f"Temp directory: {tempfile.gettempdir()}"
     yield f"Command line: {' '.join(sys.argv[1:])}"
-    yield f"Number of CPUs: {len(system.processors())}"
+    yield f"Number of CPUs: {usable_processors()}"
     if gpus:
         yield f"Number of GPUs: {gpus}"
     yield f"Config file: {file or 'N/A'}"

@@ -171,6 +171,7 @@ def _config(
         "djl_prometheus": environment.get("SERVING_PROMETHEUS", "").lower() == "true",
         "djl_handler_override": environment.get("ALLOW_REQUEST_HANDLER_OVERRIDE", "").lower() == "true",
         "log_level": "info",
+        "log_format": "text",  # the lines are the original's
         **_listener(sources, inference, "http", home),
     }
     if inference.bind.host:

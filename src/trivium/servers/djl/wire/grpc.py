@@ -13,6 +13,15 @@ from trivium.codecs.generation import is_slow_to_tell
 from trivium.codecs.grpc_status import ending
 from trivium.codecs.protobuf_fields import judge_fields
 from trivium.codecs.protobuf_schema import classes_of
+from trivium.codecs.protobuf_services import (
+    EMPTY,
+    EMPTY_FILE,
+    Rpc,
+    depending,
+    known_files,
+    messages_file,
+    with_service,
+)
 from trivium.servers.djl.wire.answer import ping_of
 from trivium.servers.djl.wire.config import DjlConfig
 from trivium.servers.djl.wire.generated_answer import LmiWriter, begin, piece_of
@@ -39,23 +48,31 @@ SCOPES: Mapping[str, AccessScope] = {PING: AccessScope.OPEN, PREDICT: AccessScop
 _INPUT = 5
 """The field of a request that carries data."""
 
-_CLASSES = classes_of(
-    _PACKAGE,
-    {
-        "InferenceRequest": """
+_MESSAGES = {
+    "InferenceRequest": """
             1 string model_name
             2 string model_version
             4 map<string,bytes> headers
             5 bytes input""",
-        "InferenceResponse": """
+    "InferenceResponse": """
             1 int32 code
             2 map<string,bytes> headers
             3 bytes output""",
-        "PingResponse": """
+    "PingResponse": """
             1 int32 code
             2 map<string,string> model_status""",
-    },
-)
+}
+_CLASSES = classes_of(_PACKAGE, _MESSAGES)
+
+
+def descriptors() -> Sequence[bytes]:
+    """See `types.described.SupportsReflection`."""
+    file = depending(messages_file("djl/inference.proto", _PACKAGE, _MESSAGES), EMPTY_FILE)
+    rpcs = {
+        "Ping": Rpc(EMPTY, "PingResponse"),
+        "Predict": Rpc("InferenceRequest", "InferenceResponse", answers_many=True),
+    }
+    return (*known_files(), with_service(file, "Inference", rpcs).SerializeToString())
 
 
 class DjlGrpc:

@@ -13,6 +13,7 @@ from trivium.codecs.error_texts import not_from_here
 from trivium.codecs.form_notes import FormNotes
 from trivium.servers.djl.wire.adapters import VERBS as ADAPTING
 from trivium.servers.djl.wire.answer import DjlInferEncoder, DjlPingEncoder
+from trivium.servers.djl.wire.described import describe as describe
 from trivium.servers.djl.wire.errors import AT_HEAD, refuse
 from trivium.servers.djl.wire.lazy import URL, lazily
 from trivium.servers.djl.wire.management import VERBS as MANAGING

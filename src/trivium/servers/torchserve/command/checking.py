@@ -13,6 +13,7 @@ from trivium.commands.command_line import read_properties
 from trivium.config.options import ServerConfig
 from trivium.devices import count_gpus
 from trivium.examination import Examination
+from trivium.machine.control_group import usable_processors
 from trivium.servers.torchserve.archive.repository import TorchServeFormat
 from trivium.servers.torchserve.command.command import no_pair
 from trivium.servers.torchserve.command.properties_table import CONFIG
@@ -23,7 +24,6 @@ from trivium.types.findings import Finding, Severity
 from trivium.types.interfaces import Format
 from trivium.types.sources import SourceSetting
 from trivium.types.spec import InvalidModel, ModelSpec, Origin
-from trivium_worker.wire import system
 
 _SECRET = "keystore_pass"
 
@@ -65,7 +65,7 @@ def check_properties(
     if sources.faults:
         return CheckedProperties(findings, values)
     try:
-        machine = len(system.processors()), count_gpus()
+        machine = usable_processors(), count_gpus()
         settings = settle(catalogue, sources, no_pair, machine, {})
     except ConfigError as error:
         return CheckedProperties((*findings, *error.findings), values)

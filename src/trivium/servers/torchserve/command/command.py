@@ -24,6 +24,7 @@ from trivium.commands.process import run
 from trivium.commands.server_line import ServerLine, error, warning
 from trivium.commands.stopping import keep_hangups
 from trivium.devices import count_gpus
+from trivium.machine.control_group import usable_processors
 from trivium.servers.torchserve.command import background
 from trivium.servers.torchserve.command.certificates import can_sign, signed_pair
 from trivium.servers.torchserve.command.life import LifeServices, live_as_torchserve
@@ -49,7 +50,6 @@ from trivium.servers.torchserve.words.original import SERVER_VERSION
 from trivium.servers.torchserve.words.tokens import Tokens
 from trivium.types.errors import ConfigError, ServeError
 from trivium.types.spoken import speak
-from trivium_worker.wire import system
 
 ALREADY = "TorchServe is already running, please use torchserve --stop to stop TorchServe."
 
@@ -131,7 +131,7 @@ def read_settings(
             "another."
         )
     check_other_places(options)
-    machine = len(system.processors()), count_gpus()
+    machine = usable_processors(), count_gpus()
     return PreparedStart(file, settle(catalogue, sources, make_pair, machine, {"log_level": "info"}))
 
 

@@ -46,6 +46,7 @@ class AnswerRecords:
     """Implements `AnswerLog`: a line in the access log for each request; of those over HTTP a count by status."""
 
     is_exact = True
+    takes_facts = False
 
     def __init__(self, meter: TorchServeMeter, logs: TorchServeLogs) -> None:
         self._meter = meter

@@ -4,11 +4,11 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from trivium.machine.control_group import usable_processors
 from trivium.profiles import GRPC, GRPC_MANAGEMENT, HTTP, MANAGEMENT, METRICS
 from trivium.servers.torchserve.command.settings import TorchServeSettings
 from trivium.servers.torchserve.command.token_check import KEY_FILE
 from trivium.servers.torchserve.words.original import SERVER_VERSION
-from trivium_worker.wire import system
 
 READY_LINE = "Model server started."
 APIS = {
@@ -32,7 +32,7 @@ def _lines(settings: TorchServeSettings, gpus: int, file: str) -> Iterator[str]:
     yield f"Current directory: {Path.cwd()}"
     yield f"Temp directory: {tempfile.gettempdir()}"
     yield f"Number of GPUs: {gpus}"
-    yield f"Number of CPUs: {len(system.processors())}"
+    yield f"Number of CPUs: {usable_processors()}"
     yield f"Config file: {file or 'N/A'}"
     for role in ("inference", "management", "metrics"):
         yield f"{role.capitalize()} address: {text(f'{role}_address')}"

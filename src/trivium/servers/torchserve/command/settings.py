@@ -83,6 +83,7 @@ def settle(
         )
     places = _places(sources, allowed, startup, notices)
     fields = {**_options(sources, make_pair), **options, "fetch_from": ",".join(places)}
+    fields["log_format"] = "text"  # the lines are the original's
     has_tokens = not sources.switch("disable_token_authorization")
     return TorchServeSettings(
         catalogue,

@@ -11,7 +11,7 @@ from trivium.servers.torchserve.wire.answer import health_of
 from trivium.servers.torchserve.wire.errors import note_refusal
 from trivium.servers.torchserve.wire.grpc_errors import refuse_inference, refuse_management
 from trivium.servers.torchserve.wire.grpc_management import MANAGEMENT_RPCS, decode_rpc
-from trivium.servers.torchserve.wire.grpc_messages import INFERENCE, MANAGEMENT, new, read
+from trivium.servers.torchserve.wire.grpc_messages import INFERENCE, MANAGEMENT, new, read, service_files
 from trivium.servers.torchserve.wire.grpc_predictions import PartRpcEncoder, PredictionBytes
 from trivium.servers.torchserve.wire.grpc_sequences import (
     SequenceRpcEncoder,
@@ -48,6 +48,13 @@ SCOPES: Mapping[str, AccessScope] = {
     **{f"/{_MANAGES}/{name}": scope_of(verb) for name, verb in MANAGEMENT_RPCS.items()},
 }
 """All that this protocol answers, with the right that each needs."""
+
+
+def descriptors() -> Sequence[bytes]:
+    """See `types.described.SupportsReflection`."""
+    managing = {name: f"{name}Request" for name in MANAGEMENT_RPCS}
+    return service_files(_INFERS.rpartition(".")[2], _MANAGES.rpartition(".")[2], managing)
+
 
 _KINDS: Mapping[str, RpcKind] = {STREAM: RpcKind.SERVER_STREAM, STREAM_2: RpcKind.STREAM}
 _INPUT = 3

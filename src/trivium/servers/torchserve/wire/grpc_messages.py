@@ -3,13 +3,24 @@
 Source: spec sheet `torchserve`, section 7. Every message is judged by its fields before it is read.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from google.protobuf.message import DecodeError
 
 from trivium.codecs.protobuf_fields import judge_fields
 from trivium.codecs.protobuf_schema import classes_of
+from trivium.codecs.protobuf_services import (
+    EMPTY,
+    EMPTY_FILE,
+    STATUS,
+    STATUS_FILE,
+    Rpc,
+    depending,
+    known_files,
+    messages_file,
+    with_service,
+)
 from trivium.types.errors import Code, ServeError
 
 INFERENCE = "org.pytorch.serve.grpc.inference"
@@ -76,6 +87,37 @@ MANAGEMENT_MESSAGES = {
 """Message -> its fields."""
 
 _CLASSES = {**classes_of(INFERENCE, INFERENCE_MESSAGES), **classes_of(MANAGEMENT, MANAGEMENT_MESSAGES)}
+
+
+_GOOGLES = {"Any": "", "ErrorInfo": "", "Status": STATUS}
+"""Messages that are of other packages in the original's files."""
+
+
+def service_files(infers: str, manages: str, managing: Mapping[str, str]) -> Sequence[bytes]:
+    """Return the files of the services of these names; `managing`: RPC that manages models -> its request."""
+    one = "PredictionsRequest", "PredictionResponse"
+    inference = {
+        "Ping": Rpc(EMPTY, "TorchServeHealthResponse"),
+        "Predictions": Rpc(*one),
+        "StreamPredictions": Rpc(*one, answers_many=True),
+        "StreamPredictions2": Rpc(*one, asks_many=True, answers_many=True),
+    }
+    management = {name: Rpc(request, "ManagementResponse") for name, request in managing.items()}
+    files = (
+        with_service(
+            depending(
+                messages_file("torchserve/inference.proto", INFERENCE, INFERENCE_MESSAGES, _GOOGLES),
+                EMPTY_FILE,
+                STATUS_FILE,
+            ),
+            infers,
+            inference,
+        ),
+        with_service(
+            messages_file("torchserve/management.proto", MANAGEMENT, MANAGEMENT_MESSAGES), manages, management
+        ),
+    )
+    return (*known_files(), *(file.SerializeToString() for file in files))
 
 
 def new(name: str, **fields: object) -> Any:

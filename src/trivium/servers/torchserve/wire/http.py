@@ -11,6 +11,7 @@ from trivium.codecs.form_notes import FormNotes
 from trivium.codecs.ignored_field_log import IgnoredFieldLog
 from trivium.servers.torchserve.wire.answer import PredictionEncoder, TorchServePingEncoder
 from trivium.servers.torchserve.wire.config import TorchServeConfig
+from trivium.servers.torchserve.wire.described import describe as describe
 from trivium.servers.torchserve.wire.errors import note_refusal, refuse
 from trivium.servers.torchserve.wire.kserve import ENDPOINTS as KSERVE
 from trivium.servers.torchserve.wire.kserve import KServeVerb, probe

@@ -11,12 +11,20 @@ from urllib.parse import parse_qsl
 from trivium.codecs.exposition import fit_labels, fit_name
 from trivium.codecs.header_text import uncached_lines
 from trivium.codecs.path_segments import quoted
-from trivium.codecs.routes import ANY, HttpRoute, RouteTree, endpoints, prefixes
+from trivium.codecs.routes import ANY, HttpRoute, RouteTree, described, endpoints, prefixes
 from trivium.servers.torchserve.wire.errors import refuse
 from trivium.servers.torchserve.words.meter import BUCKETS, MeteredSeries, MeterSettings, TorchServeMeter
 from trivium.servers.torchserve.words.metric_lines import java_number
 from trivium.servers.torchserve.words.metrics_config import HISTOGRAM, DeclaredMetric
 from trivium.types.access import AccessScope, Endpoint
+from trivium.types.described import (
+    TEXT,
+    TEXT_KIND,
+    DescribedArgument,
+    DescribedBody,
+    DescribedVerb,
+    WireDescription,
+)
 from trivium.types.errors import Code, ServeError
 from trivium.types.interfaces import Encoder, WireProtocol
 from trivium.types.listeners import Role
@@ -80,6 +88,16 @@ def make(context: ProtocolContext) -> WireProtocol:
     if meter is None:
         meter = TorchServeMeter(MeterSettings(), context.host, context.epoch, _drop, _drop)
     return TorchServeMetricsHttp(meter, context.make_id, context.as_original)
+
+
+def describe(context: ProtocolContext) -> WireDescription:
+    """See `types.described.SupportsDescription`."""
+    verb = DescribedVerb(
+        summary="What the server and its models count, for Prometheus",
+        arguments=(DescribedArgument(_NAME, TEXT, "Samples that are wanted; without it all."),),
+        answers={"200": DescribedBody({TEXT_KIND: TEXT})},
+    )
+    return WireDescription("Metrics", described(_ROWS, {_SCRAPE: verb}), {"4XX": None, "5XX": None})
 
 
 def _drop(line: str, epoch: float) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from trivium.codecs.path_segments import quoted
-from trivium.codecs.routes import RouteTree, prefixes
+from trivium.codecs.routes import HttpRoute, RouteTree, prefixes
 from trivium.servers.torchserve.wire import management_routes, routes, token_renewal
 from trivium.servers.torchserve.wire.config import TorchServeConfig
 from trivium.servers.torchserve.wire.kserve import PROBES
@@ -17,18 +17,10 @@ from trivium.types.wire import Head
 @cache
 def tree_of(roles: frozenset[Role], own: TorchServeConfig, renews: bool) -> RouteTree:
     """The routes for these roles, by its own options; with `renews` keys can be renewed where models are managed."""
-    rows = [*DESCRIPTIONS]
-    told = management_routes.TOLD
     manages = Role.MANAGEMENT in roles
-    if manages:
-        rows += MANAGEMENT
-        rows += token_renewal.ROWS if renews else ()
-    if Role.INFERENCE in roles or not manages:
-        rows += [PING, *PREDICTIONS, *REFUSED]
-        rows += dict.fromkeys(
-            (*(OPEN_INFERENCE if own.open_inference else ()), *(PROBES if own.kserve else ()))
-        )
-        told = routes.TOLD
+    infers = Role.INFERENCE in roles or not manages
+    rows = [*served(roles, own, renews), *(REFUSED if infers else ())]
+    told = routes.TOLD if infers else management_routes.TOLD
 
     def advice(head: Head, allow: str) -> str:
         if head.path == "/":
@@ -43,6 +35,21 @@ def tree_of(roles: frozenset[Role], own: TorchServeConfig, renews: bool) -> Rout
 def _listed(methods: Sequence[str]) -> Sequence[str]:
     """Return the methods that a refusal lists: OPTIONS describes others, and is listed where there is none."""
     return [method for method in methods if method != "OPTIONS"] or methods
+
+
+def served(roles: frozenset[Role], own: TorchServeConfig, renews: bool) -> Sequence[HttpRoute]:
+    """Return all that is answered there, without what is refused by name."""
+    rows = [*DESCRIPTIONS]
+    manages = Role.MANAGEMENT in roles
+    if manages:
+        rows += MANAGEMENT
+        rows += token_renewal.ROWS if renews else ()
+    if Role.INFERENCE in roles or not manages:
+        rows += [PING, *PREDICTIONS]
+        rows += dict.fromkeys(
+            (*(OPEN_INFERENCE if own.open_inference else ()), *(PROBES if own.kserve else ()))
+        )
+    return rows
 
 
 MANAGEMENT_PREFIXES = prefixes([*DESCRIPTIONS, *MANAGEMENT, *token_renewal.ROWS])

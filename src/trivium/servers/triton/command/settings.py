@@ -165,6 +165,7 @@ def _config(schema: ConfigSchema, values: Mapping[str, Any]) -> LoadedConfig:
         "default_rows": lists.default_rows(values),
         "cache_bytes": lists.cache_bytes(values),
         "rate_limit_resources": ",".join(values["--rate-limit-resource"]),
+        "log_format": "text",  # the lines are the original's
     }
     for name in ("run_timeout", "grpc_idle_timeout"):
         if schema.options[name].variable not in os.environ:

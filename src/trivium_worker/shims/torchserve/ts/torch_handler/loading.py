@@ -77,7 +77,8 @@ def load_onnx(weights: str, device: Any) -> Any:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = os.cpu_count() or 1
+    allowed = os.environ.get("OMP_NUM_THREADS", "")  # of a control group that gives less time than there is
+    options.intra_op_num_threads = int(allowed) if allowed.isdigit() else os.cpu_count() or 1
     providers = onnx_providers(device.type, onnxruntime.get_available_providers())
     return onnxruntime.InferenceSession(weights, sess_options=options, providers=providers)
 

@@ -1,0 +1,1 @@
+"""Services over gRPC tell programs how they are called."""
