@@ -140,7 +140,7 @@ vllm: .venv-vllm/.made  ## The real vLLM on this processor: its signatures besid
 	touch $@
 
 ray: .venv-ray/.made  ## Model folders as an application of Ray Serve, on a cluster of this machine.
-	.venv-ray/bin/python -m pytest --disable-warnings -W default tests/e2e/test_ray.py
+	.venv-ray/bin/python -m pytest --disable-warnings -W default tests/e2e/test_ray.py tests/e2e/test_serve_on_ray.py
 
 soak: .venv-test/.made .venv-tokenizers/npm/.made  ## The whole of what the end-to-end tests sample; takes hours.
 	.venv-test/bin/python -m pytest -m soak tests/contract tests/e2e

@@ -22,7 +22,7 @@ from trivium.types.fetching import FetchModel
 from trivium.types.findings import Finding, Severity
 from trivium.types.interfaces import Format, SupportsHint, SupportsMembers, SupportsOverride, SupportsSource
 from trivium.types.operations import Load
-from trivium.types.sources import ModelSource
+from trivium.types.sources import ModelSource, Place
 from trivium.types.spec import InvalidModel, ModelSpec, ReadResult
 
 READ_SECONDS = 120.0
@@ -254,6 +254,40 @@ class Repository:
             self._members.add(member, owner)
         return member
 
+    async def exchange(self, places: Sequence[Place]) -> list[Source]:
+        """Read these places from now on, in place of those that were added; what was registered stays, and what is
+        there already is not fetched anew. Returns the sources as they were. Raises as `add`, and then all is as it was.
+        """
+        before = [source for source in self.sources if not source.is_registered]
+        found: list[Source] = []
+        try:
+            for place in places:
+                known = next((each for each in before if each.key == place), None)
+                found.append(known or await self._found(place))
+        except BaseException:
+            for folder in _fetched_for([each for each in found if each not in before]):
+                await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            raise
+        was = self.sources
+        self.sources = [*found, *(each for each in was if each.is_registered)]
+        return was
+
+    async def _found(self, place: Place) -> Source:
+        if isinstance(place, ModelSource):
+            return await self._fetched(place)
+        return Source(place, await self._claimed(place))
+
+    def restore(self, sources: Sequence[Source]) -> list[Path]:
+        """Read these again, as before an exchange; returns the folders of what was fetched for that alone."""
+        gone = [each for each in self.sources if each not in sources and not each.is_registered]
+        registered = [each for each in self.sources if each.is_registered]
+        self.sources = [*(each for each in sources if not each.is_registered), *registered]
+        return _fetched_for(gone)
+
+    def left_by(self, sources: Sequence[Source]) -> list[Path]:
+        """Return the folders of what was fetched for those of these sources that are read no more."""
+        return _fetched_for([each for each in sources if each not in self.sources])
+
     def forget(self, source: ModelSource) -> list[Path]:
         """Read a registered source no more, nor what it alone brought; returns the folders that they were fetched into,
         which are the caller's now.
@@ -261,10 +295,7 @@ class Repository:
         gone = [one for one in self.sources if one.asked is source]
         self.sources = [one for one in self.sources if one.asked is not source]
         gone += self._members.release(source)
-        return [
-            *(one.fetched for one in gone if one.fetched is not None),
-            *(folder for one in gone for folder in one.elsewhere.folders),
-        ]
+        return _fetched_for(gone)
 
     async def read(self) -> tuple[list[ModelEntry], list[InvalidModel]]:
         """Every model of every source; one whose name another source has already is unreadable, unless both were asked
@@ -384,6 +415,14 @@ class Repository:
         hints = (form.hint(path) for form in self._formats if isinstance(form, SupportsHint))
         inside += "".join(f" {hint}" for hint in hints if hint)
         return f"Nothing to serve was found in {path}.{inside} Known formats are: {expected}."
+
+
+def _fetched_for(sources: Sequence[Source]) -> list[Path]:
+    """Return the folders into which something was fetched for these sources."""
+    return [
+        *(one.fetched for one in sources if one.fetched is not None),
+        *(folder for one in sources for folder in one.elsewhere.folders),
+    ]
 
 
 def _check_within(path: Path, folder: str) -> None:
