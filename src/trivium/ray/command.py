@@ -83,9 +83,7 @@ async def _up(application: serve.Application, config: ServerConfig, asked: "asyn
     """
 
     def up() -> None:
-        serve.start(
-            http_options={"host": config.server.host, "port": config.http.port}, logging_config=QUIET
-        )
+        serve.start(http_options={"host": config.server.host, "port": config.http.port}, logging_config=QUIET)
         serve.run(application, name=APPLICATION, route_prefix="/")
 
     running = asyncio.create_task(asyncio.to_thread(up))

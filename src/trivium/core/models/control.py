@@ -141,7 +141,8 @@ class ModelControl:
         if failed:
             reasons_given = " ".join(f"Model '{name}': {reason}" for name, reason in failed.items())
             raise ServeError(
-                Code.LOAD_FAILED, f"What was served before is served still, since not all loads. {reasons_given}"
+                Code.LOAD_FAILED,
+                f"What was served before is served still, since not all loads. {reasons_given}",
             )
 
     async def _free_all(self, names: Collection[str], folders: Sequence[Path]) -> None:

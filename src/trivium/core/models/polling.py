@@ -179,7 +179,9 @@ class RepositoryReconciler:
         return failed
 
     def _refuse(self, unreadable: InvalidModel) -> str:
-        """Return why it is not loaded. A new folder that cannot be read becomes known, and no more: it takes nothing from the server's readiness."""
+        """Return why it is not loaded. A new folder that cannot be read becomes known, and no more: it takes nothing
+        from the server's readiness.
+        """
         reason = ConfigError(unreadable.findings).message
         log.warning(NOT_FOLLOWED, unreadable.name, reason)
         if not self._registry.records(unreadable.name):
