@@ -1,75 +1,229 @@
-"""`trivium.ray:app` on a local Ray cluster: run by `make ray`, in an environment that has Ray Serve."""
+"""`trivium.ray:app` on a local Ray cluster: what clients get through Ray Serve, and what its configuration changes."""
 
+import contextlib
 import json
-import urllib.error
-import urllib.request
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.harness.ports import free_port
+from tests.e2e.asked_requests import OPTIONS, VOLATILE, recorded
+from tests.e2e.test_asgi import Answered, answered
+from tests.fixtures import models
+from tests.harness.raw_http import ask, connect, get, post, reset
+from tests.harness.server_process import serve, until
 
 ray = pytest.importorskip("ray", reason="Ray is not in this environment; `make ray` makes one that has it.")
 
-from ray import serve  # noqa: E402 -- only where there is Ray
-from ray.serve._private.api import call_user_app_builder_with_args_if_necessary as built  # noqa: E402
+from tests.harness.ray_cluster import RayCluster, ray_cluster  # noqa: E402
 
 import trivium.ray  # noqa: E402
 from trivium import demo  # noqa: E402
+from trivium.demo import places  # noqa: E402
+from trivium.ray.application import app  # noqa: E402
 from trivium.types.errors import ServeError  # noqa: E402
 
+pytestmark = pytest.mark.filterwarnings("default")
+
 _MODELS = str(Path(demo.__file__).parent / "models")
+_RAYS = {"x-request-id", "x-content-type-options"}
+"""Header lines that Ray Serve adds."""
+
+HANDLER = """
+import os
+import time
+from collections.abc import Iterator
+
+
+class {name}:
+    def predict(self, text: str, pause: float = 0.0) -> Iterator[str]:
+        open({log!r}, "a").write("begun " + text + "\\n")
+        try:
+            for number in range(200):
+                yield text + " " + str(os.getppid()) + ";"
+                if not pause:
+                    return
+                time.sleep(pause)
+        finally:
+            open({log!r}, "a").write("ended " + text + "\\n")
+"""
 
 
 @pytest.fixture(scope="module")
-def port() -> Iterator[int]:
-    """Have a cluster of this process whose proxy listens on all addresses; give its port."""
-    chosen = free_port()
-    ray.init(num_cpus=2, include_dashboard=False, object_store_memory=100_000_000)
-    try:
-        serve.start(http_options={"host": "0.0.0.0", "port": chosen})
-        serve.run(built(trivium.ray.app, {"paths": [_MODELS]}), name="guarded", route_prefix="/guarded")
-        serve.run(trivium.ray.app(_MODELS, open=True), name="open", route_prefix="/open")
-        yield chosen
-    finally:
-        serve.shutdown()
-        ray.shutdown()
+def cluster() -> Iterator[RayCluster]:
+    """A head, and two nodes for a replica each."""
+    with ray_cluster(2) as made:
+        yield made
 
 
-def _asked(url: str, body: object = None) -> tuple[int, bytes]:
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
-    try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return answer.status, answer.read()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read()
+def application(path: Path | str, *more: Path | str, name: str = "models", **facts: Any) -> dict[str, Any]:
+    """A configuration of one application at the root."""
+    return {
+        "name": name,
+        "route_prefix": f"/{name}",
+        "import_path": "trivium.ray:app",
+        "args": {"paths": [str(path), *map(str, more)], **facts.pop("args", {})},
+        "deployments": [{"name": "trivium", **facts}],
+    }
 
 
-def test_a_replica_answers_v2(port: int) -> None:
-    base = f"http://127.0.0.1:{port}/open/v2/models/digits"
-    status, said = _asked(base)
-    assert status == 200, said
-    given = json.loads(said)["inputs"][0]
-    shape = [1 if size < 0 else size for size in given["shape"]]
-    count = 1
-    for size in shape:
-        count *= size
-    row = {"name": given["name"], "datatype": given["datatype"], "shape": shape, "data": [0] * count}
-    status, said = _asked(f"{base}/infer", {"id": "a", "inputs": [row]})
-    assert status == 200, said
-    assert json.loads(said)["id"] == "a"
-    assert json.loads(said)["outputs"]
+def handler(folder: Path, name: str = "Slow") -> str:
+    """One that streams, and writes down what it does."""
+    folder.mkdir(exist_ok=True)
+    (folder / "log").touch()
+    (folder / "app.py").write_text(HANDLER.format(name=name, log=str(folder / "log")))
+    return f"{folder}/app.py:{name}"
 
 
-def test_without_keys_only_this_machine_is_served(port: int) -> None:
-    address = ray.util.get_node_ip_address()
-    assert _asked(f"http://{address}:{port}/open/v2/health/ready")[0] == 200
-    assert _asked(f"http://{address}:{port}/guarded/v2/health/ready")[0] == 403
+def test_it_answers_as_the_server_alone_does(cluster: RayCluster, repository: Path, tmp_path: Path) -> None:
+    paths = (repository, *places.handlers())
+    requests = recorded()
+    flags = [word for name, value in OPTIONS.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+    cluster.deploy(application(*paths, args=OPTIONS))
+    with serve(tmp_path / "log", *paths, *flags) as front:
+        cluster.await_running("models", 1)
+        wrong = {}
+        for name, request in requests.items():
+            wanted = answered(front.port, request)
+            found = without_rays(answered(cluster.port, request.replace(b" /", b" /models/", 1)))
+            if any(name.endswith(path) for path in VOLATILE):
+                found = Answered(found.status, found.fields, wanted.body)
+            if found != wanted:
+                wrong[name] = (found, wanted)
+    assert not wrong, json.dumps({name: list(map(str, pair)) for name, pair in wrong.items()}, indent=1)
 
 
-def test_what_cannot_be_served_is_refused_before_anything_starts() -> None:
+def without_rays(found: Answered) -> Answered:
+    """What of it is the application's."""
+    return Answered(found.status, tuple(each for each in found.fields if each[0] not in _RAYS), found.body)
+
+
+def test_without_keys_only_this_machine_is_served() -> None:
     with pytest.raises(ServeError, match="was given no models"):
-        trivium.ray.app({})
-    with pytest.raises(ServeError):
-        trivium.ray.app(_MODELS, port=1)
+        app({})
+    with pytest.raises(ServeError, match="have no effect|has no effect"):
+        app(_MODELS, grpc_port=1)
+    for wrong in ("0", "3-1", "many", "1-"):
+        with pytest.raises(ServeError, match="like 1-8"):
+            app(_MODELS, replicas=wrong)
+    assert trivium.ray.app is app
+
+
+def test_a_stream_arrives_as_it_is_made_and_ends_with_its_client(cluster: RayCluster, tmp_path: Path) -> None:
+    path = handler(tmp_path / "made")
+    log = tmp_path / "made/log"
+    cluster.deploy(application(path))
+    cluster.await_running("models", 1)
+    plug = connect(cluster.port)
+    plug.sendall(post("/models/predictions/Slow", b'{"text": "a", "pause": 0.5}'))
+    got = b""
+    while got.count(b";") < 2:
+        got += plug.recv(4096)
+    assert "ended a" not in log.read_text(), "it came while it was made"
+    reset(plug)
+    until(lambda: "ended a" in log.read_text(), log.read_text)
+    assert ask(cluster.port, get("/models/v2/health/ready")).status == 200
+
+
+def test_a_user_config_is_applied_while_it_serves(cluster: RayCluster, tmp_path: Path) -> None:
+    first, second = models.write_repository(tmp_path / "first"), tmp_path / "second"
+    models.add(second, "add")
+    models.identity(second, "newer", rows=16)
+    cluster.deploy(application(first))
+    cluster.await_running("models", 1)
+    pid = served_by(cluster)
+    statuses: set[int] = set()
+    with asking(cluster.port, "/models/v2/models/add", statuses):
+        cluster.deploy(application(first, user_config={"paths": [str(second)]}))
+        until(lambda: ask(cluster.port, get("/models/v2/models/newer")).status == 200, lambda: "not loaded")
+        until(lambda: ask(cluster.port, get("/models/v2/models/text")).status == 404, lambda: "not unloaded")
+        cluster.await_running("models", 1)
+    assert statuses == {200}
+    assert served_by(cluster) == pid, "a replica was replaced"
+
+
+def test_a_user_config_that_cannot_be_leaves_what_serves(cluster: RayCluster, tmp_path: Path) -> None:
+    first = tmp_path / "first"
+    models.add(first, "add")
+    cluster.deploy(application(first))
+    cluster.await_running("models", 1)
+    for wrong in ({"path": "x"}, {"paths": [str(tmp_path / "nowhere")]}):
+        cluster.deploy(application(first, user_config=wrong))
+        until(lambda: not cluster.is_running("models", 1), lambda: "Ray says that all is well")
+    cluster.deploy(application(first))
+    cluster.await_running("models", 1)
+    assert ask(cluster.port, get("/models/v2/models/add")).status == 200
+
+
+def served_by(cluster: RayCluster) -> str:
+    """Which replica there is."""
+    (found,) = [each.name() for each in replicas_of("models")]
+    return found
+
+
+def replicas_of(name: str) -> list[Any]:
+    """The actors of its replicas."""
+    from ray.util.state import list_actors
+
+    return list(
+        list_actors(filters=[("state", "=", "ALIVE"), ("class_name", "=", f"ServeReplica:{name}:trivium")])
+    )
+
+
+@contextlib.contextmanager
+def asking(port: int, path: str, statuses: set[int]) -> Iterator[None]:
+    """Somebody asks again and again until the end of the block."""
+    stop = threading.Event()
+
+    def again() -> None:
+        while not stop.is_set():
+            statuses.add(ask(port, get(path)).status)
+
+    with ThreadPoolExecutor(2) as threads:
+        asks = [threads.submit(again) for _ in range(2)]
+        try:
+            yield
+        finally:
+            stop.set()
+            for each in asks:
+                each.result(60)
+
+
+def test_saturation_adds_a_replica(cluster: RayCluster, tmp_path: Path) -> None:
+    path = handler(tmp_path / "made")
+    policy = {"policy_function": "trivium.ray.scaling_policy:by_saturation"}
+    scaling = {
+        "min_replicas": 1,
+        "max_replicas": 2,
+        "upscale_delay_s": 0.1,
+        "look_back_period_s": 2,
+        "policy": policy,
+    }
+    cluster.deploy(application(path, autoscaling_config=scaling))
+    cluster.await_running("models", 1)
+    pids: set[str] = set()
+    stop = threading.Event()
+
+    def again(number: int) -> None:
+        while not stop.is_set():
+            connection = HTTPConnection("127.0.0.1", cluster.port, timeout=120)
+            with contextlib.closing(connection):
+                connection.request(
+                    "POST", "/models/predictions/Slow", f'{{"text": "t{number}", "pause": 0.002}}'
+                )
+                answer = connection.getresponse()
+                assert answer.status == 200
+                pids.add(answer.read().decode().partition(";")[0].split()[1])
+
+    with ThreadPoolExecutor(6) as threads:
+        asks = [threads.submit(again, number) for number in range(6)]
+        try:
+            cluster.await_running("models", 2)
+            until(lambda: len(pids) == 2, lambda: str(pids))
+        finally:
+            stop.set()
+        for each in asks:
+            each.result(120)
