@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tests.fixtures import models
 from tests.harness.ports import free_port
 from tests.harness.raw_http import ask, get, post
 from tests.harness.server_process import COMMAND, SECONDS, LoggedProcess, environment, started, until
@@ -24,7 +25,8 @@ import time
 
 class Slow:
     def predict(self, seconds: float, started: str) -> float:
-        open(started, "a").close()
+        with open(started, "a") as file:
+            file.write(__file__ + "\n")
         time.sleep(seconds)
         return seconds
 """
@@ -46,6 +48,8 @@ def home() -> Iterator[Path]:
         for each in living(Path(folder)):
             with contextlib.suppress(psutil.Error):
                 each.kill()
+        # Ray finds clusters by their processes: the next test's must not attach to what is going down.
+        until(lambda: not living(Path(folder)), lambda: words_of(Path(folder)))
 
 
 def variables(home: Path, **more: str) -> Mapping[str, str]:
@@ -120,11 +124,24 @@ def test_it_serves_on_a_cluster_of_its_own_and_ends_without_loss(
     until(lambda: not living(home), lambda: words_of(home))
 
 
+def test_each_model_has_an_application_of_its_own(home: Path, tmp_path: Path, handler: Path) -> None:
+    models.add(tmp_path / "models", "add")
+    models.text(tmp_path / "models", "text")
+    words = ("--spread", "models", tmp_path / "models", f"{handler}:Slow")
+    with on_ray(home, *words) as (process, port):
+        for name in ("add", "text", "Slow"):
+            assert f"HTTP on http://127.0.0.1:{port}/{name}\n" in process.said()
+            there = {each["name"] for each in ask(port, post(f"/{name}/v2/repository/index", b"{}")).document}
+            assert there == {name}
+        assert ask(port, get("/v2")).status == 404
+
+
 def test_what_cannot_hold_is_refused_by_name(home: Path, handler: Path) -> None:
     assert "grpc_port" in refused(home, handler, "--on", "ray", "--grpc-port", "9")
     assert "--keys" in refused(home, handler, "--on", "ray", "--host", "0.0.0.0")
     assert "like 1-8" in refused(home, handler, "--on", "ray", "--replicas", "8-1")
-    assert "without --on ray" in refused(home, handler, "--replicas", "3")
+    for words in (("--replicas", "3"), ("--spread", "models"), ("--in-place",)):
+        assert f"{words[0]} has no effect without --on ray" in refused(home, handler, *words)
 
 
 def test_a_cluster_without_its_token_gets_no_models(home: Path, handler: Path) -> None:
@@ -163,13 +180,14 @@ def test_it_serves_on_a_cluster_that_runs_and_leaves_it_as_it_was(
     without = {"RAY_ADDRESS": cluster["RAY_ADDRESS"]}
     assert "oken" in refused(home, handler, "--on", "ray", **without)
     before = {each.pid for each in living(home)}
-    with on_ray(home, f"{handler}:Slow", **cluster) as (process, port):
-        assert "the cluster of Ray at" in process.said()
-        mark = tmp_path / "begun"
-        body = b'{"seconds": 0.0, "started": "%s"}' % str(mark).encode()
-        assert ask(port, post("/predictions/Slow", body)).status == 200
+    for words, is_shipped in (((), True), (("--in-place",), False)):
+        mark = tmp_path / f"begun{is_shipped}"
+        with on_ray(home, f"{handler}:Slow", *words, **cluster) as (process, port):
+            assert "the cluster of Ray at" in process.said()
+            body = b'{"seconds": 0.0, "started": "%s"}' % str(mark).encode()
+            assert ask(port, post("/predictions/Slow", body)).status == 200
+        assert mark.read_text().startswith(str(tmp_path)) is not is_shipped, mark.read_text()
     until(lambda: "Serve" not in words_of(home), lambda: words_of(home))
     assert {each.pid for each in living(home) if "raylet" in each.name()} <= before, (
         "the cluster was taken down"
     )
-    assert mark.exists()

@@ -36,7 +36,7 @@ class RayCluster:
         self._cluster = Cluster(initialize_head=True, head_node_args=_node(cpus=0))
         self.nodes = [self.add_node() for _ in range(nodes)]
         ray.init(address=self._cluster.address, logging_level="error", log_to_driver=False)
-        serve.start(proxy_location="HeadOnly", http_options={"host": "127.0.0.1", "port": self.port})
+        serve.start(proxy_location="HeadOnly", http_options={"host": "0.0.0.0", "port": self.port})
 
     def add_node(self) -> Any:
         """One more node; a replica goes there."""

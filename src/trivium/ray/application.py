@@ -111,16 +111,16 @@ def _changed(user_config: Any, first: Sequence[Any]) -> list[Place]:
                 "server are args of the application."
             ),
         )
-    return [located(os.fspath(path)) for path in _listed(user_config.get("paths", first))]
+    return [located(path) for path in _found(_listed(user_config.get("paths", first)))]
 
 
 def _amount(replicas: Any) -> dict[str, Any]:
     """Return what Ray is told of the number of replicas: nothing where it is not said. Raises INVALID."""
     if replicas is None:
         return {}
-    least, _, most = str(replicas).partition("-")
+    least, has_most, most = str(replicas).partition("-")
     try:
-        low, high = int(least), int(most or least)
+        low, high = int(least), int(most if has_most else least)
     except ValueError:
         low = high = 0
     if not 1 <= low <= high:
@@ -155,7 +155,12 @@ def _given(paths: Any, options: Mapping[str, Any]) -> tuple[list[Any], dict[str,
 
 
 def _application(paths: list[Any], options: dict[str, Any]) -> AsgiApplication:
-    return catalogue.asgi(paths, **options)
+    return catalogue.asgi(_found(paths), **options)
+
+
+def _found(paths: Sequence[Any]) -> list[str]:
+    """Return paths by which this process and its workers find the same: a replica begins in its working_dir."""
+    return [text if "://" in text else os.path.abspath(text) for text in map(os.fspath, paths)]
 
 
 async def _fault(application: AsgiApplication) -> int:
