@@ -114,11 +114,11 @@ def _changed(user_config: Any, first: Sequence[Any]) -> list[Place]:
     return [located(path) for path in _found(_listed(user_config.get("paths", first)))]
 
 
-def _amount(replicas: Any) -> dict[str, Any]:
-    """Return what Ray is told of the number of replicas: nothing where it is not said. Raises INVALID."""
-    if replicas is None:
-        return {}
-    least, has_most, most = str(replicas).partition("-")
+def bounds(replicas: Any) -> tuple[int, int]:
+    """Return the least and the most replicas that somebody asks for, like "1-8" or 3; one where nobody says. Raises
+    INVALID.
+    """
+    least, has_most, most = str(1 if replicas is None else replicas).partition("-")
     try:
         low, high = int(least), int(most if has_most else least)
     except ValueError:
@@ -131,6 +131,14 @@ def _amount(replicas: Any) -> dict[str, Any]:
                 "between which their saturation decides."
             ),
         )
+    return low, high
+
+
+def _amount(replicas: Any) -> dict[str, Any]:
+    """Return the options of a deployment that say how many replicas it has: none where nobody says. Raises INVALID."""
+    low, high = bounds(replicas)
+    if replicas is None:
+        return {}
     if low == high:
         return {"num_replicas": low}
     policy = {"policy_function": f"{by_saturation.__module__}:{by_saturation.__name__}"}

@@ -21,7 +21,8 @@ from ray.serve.context import _get_global_client
 from trivium.catalogue import CATALOGUE
 from trivium.commands.stopping import EXTRA, StopSignals
 from trivium.config.options import ServerConfig
-from trivium.ray.application import QUIET, app
+from trivium.machine.control_group import usable_processors
+from trivium.ray.application import QUIET, app, bounds
 from trivium.ray.shipment import laid_out, spread
 from trivium.ray.token_policy import MODE, fault
 from trivium.types.errors import Code, ServeError, said_by
@@ -46,7 +47,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RayWishes:
-    """What somebody wants of a cluster, beyond the options of a server."""
+    """Says what somebody wants of a cluster, beyond the options of a server."""
 
     replicas: str | None = None
     """How many there shall be of each application; see `app`."""
@@ -79,13 +80,13 @@ def serve_on_ray(places: Sequence[Place], config: ServerConfig, wishes: RayWishe
     by_name = spread(places) if wishes.is_spread else {"": places}
     _applications(by_name, options)  # refuses before anything starts
     with tempfile.TemporaryDirectory(prefix="trivium-ray-") as folder:
-        with _attached() as cluster:
+        with _attached(len(by_name) * bounds(wishes.replicas)[1]) as cluster:
             is_shipped = not (cluster.is_own or wishes.is_in_place)
             if not is_shipped:
                 asyncio.run(_live(_applications(by_name, options), cluster, config, say))
         if is_shipped:
             targets = _applications(by_name, options, Path(folder))
-            with _attached(folder) as cluster:  # anew: files go only where the first look allowed it
+            with _attached(shipped=folder) as cluster:  # anew: files go only where the first look allowed it
                 asyncio.run(_live(targets, cluster, config, say))
     say("Stopped.")
 
@@ -165,11 +166,11 @@ def _taken_away(names: Collection[str], cluster: Cluster, stop: StopSignals) -> 
 
 
 @contextlib.contextmanager
-def _attached(shipped: str | None = None) -> Iterator[Cluster]:
-    """Attach to the cluster that RAY_ADDRESS names or that runs on this machine, or start a local one; have a folder
-    `shipped` to whatever node needs it.
+def _attached(room: int = 0, shipped: str | None = None) -> Iterator[Cluster]:
+    """Attach to the cluster that RAY_ADDRESS names or that runs on this machine, or start a local one with `room` for so
+    many replicas; have a folder `shipped` to whatever node needs it.
     """
-    is_own = _begun(shipped)
+    is_own = _begun(room, shipped)
     try:
         address = ray.get_runtime_context().gcs_address
         if wrong := fault(address, os.environ, _variables_there()):
@@ -179,7 +180,7 @@ def _attached(shipped: str | None = None) -> Iterator[Cluster]:
         ray.shutdown()
 
 
-def _begun(shipped: str | None) -> bool:
+def _begun(room: int, shipped: str | None) -> bool:
     """Attach, or start a cluster; return whether it was started."""
     os.environ.setdefault(
         "RAY_RUNTIME_ENV_IGNORE_GITIGNORE", "1"
@@ -191,7 +192,8 @@ def _begun(shipped: str | None) -> bool:
         except ConnectionError:
             if os.environ.get("RAY_ADDRESS"):
                 raise
-            ray.init(address="local", logging_level="warning")
+            # By itself Ray gives each replica a processor, and has those wait for ever that find none.
+            ray.init(address="local", num_cpus=max(room, usable_processors()), logging_level="warning")
             return True
         return False
     except ServeError:
@@ -204,12 +206,12 @@ def _begun(shipped: str | None) -> bool:
 
 
 def _variables_there() -> Mapping[str, str]:
-    """Return what processes of the cluster are told of its token."""
+    """Return the variables by which processes of the cluster know whether its token is required."""
 
-    def told() -> dict[str, str]:
+    def known() -> dict[str, str]:
         return {name: value for name, value in os.environ.items() if name == MODE}
 
-    found: dict[str, str] = ray.get(ray.remote(num_cpus=0, max_retries=0)(told).remote())
+    found: dict[str, str] = ray.get(ray.remote(num_cpus=0, max_retries=0)(known).remote())
     return found
 
 

@@ -1,4 +1,4 @@
-"""What goes to a cluster, and under which names: model files for its nodes, and models for applications of their own.
+"""Lays out the files that go to the nodes of a cluster, and tells models apart that are applications of their own.
 
 Ray packs a working_dir by the hash of its content and brings it to each node once; what that folder holds is laid out
 here, by links.

@@ -9,12 +9,13 @@ import itertools
 import logging
 import shutil
 from collections import defaultdict
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
 
 from trivium.core.graph.policy import MemberCall, member_calls
 from trivium.core.models.broadcasts import have_undone
+from trivium.core.models.exchange import PlaceExchange
 from trivium.core.models.lifecycle import Lifecycle
 from trivium.core.models.polling import RepositoryPoller, RepositoryReconciler
 from trivium.core.models.registry import Record, Registry
@@ -90,11 +91,12 @@ class ModelControl:
         self._numbers = itertools.count(1)
         self._folders: defaultdict[str, list[Path]] = defaultdict(list)
         self._is_open = config.control is ModelControlMode.EXPLICIT
-        self._exchanging = asyncio.Lock()
         self._polling: RepositoryPoller | None = None
+        self._exchange: PlaceExchange | None = None
         self._is_timed = config.control is ModelControlMode.POLL
         if self._is_timed or config.follows_files:
             self._polling = RepositoryReconciler(registry, lifecycle, repository, config.poll_seconds).polling
+            self._exchange = PlaceExchange(registry, lifecycle, repository, self._polling)
 
     def begin(self, operation: Change, sink: Sink) -> None:
         """The sink gets the model's listing, or what a broadcast is answered with, or why it could not be done."""
@@ -122,35 +124,15 @@ class ModelControl:
         await self._polling.poll(retries)
 
     async def exchange(self, places: Sequence[Place]) -> None:
-        """Serve what these places hold, in place of those that the server was given, all of it or nothing: what is new
-        or differs is loaded first, then what is gone is unloaded. What clients registered stays. Raises UNSUPPORTED
-        where models do not follow their files, NOT_FOUND, and LOAD_FAILED with what cannot be loaded.
+        """Serve what these places hold, in place of those that were added; see `PlaceExchange`. Raises UNSUPPORTED
+        where models do not follow their files.
         """
-        if self._polling is None:
+        if self._exchange is None:
             raise _not_polled()
-        async with self._exchanging:
-            if not self._may_change():
-                raise anew(GOING_DOWN)
-            names = {record.name for record in self._registry.records()}
-            before = await self._repository.exchange(places)
-            failed = await self._polling.poll(is_whole=True)
-            folders = self._repository.restore(before) if failed else self._repository.left_by(before)
-            if failed:
-                await self._polling.poll()
-            self._behind(self._free_all(names, folders))
-        if failed:
-            reasons_given = " ".join(f"Model '{name}': {reason}" for name, reason in failed.items())
-            raise ServeError(
-                Code.LOAD_FAILED,
-                f"What was served before is served still, since not all loads. {reasons_given}",
-            )
-
-    async def _free_all(self, names: Collection[str], folders: Sequence[Path]) -> None:
-        """Remove folders once nothing that was in flight of these models needs them."""
-        if folders:
-            await asyncio.gather(*map(self._lifecycle.drained, names))
-        for folder in folders:
-            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        if not self._may_change():
+            raise anew(GOING_DOWN)
+        if (tidying := await self._exchange.exchange(places)) is not None:
+            self._behind(tidying)
 
     def begin_drain(self) -> None:
         """Give up the changes in work, since nobody will be served by them, and answer those who wait for one. A call

@@ -14,7 +14,7 @@ from pathlib import Path
 from trivium.core.graph.policy import circle, circular, members, waves
 from trivium.core.models import trust_policy, version_policy
 from trivium.core.models.source_policy import applied, with_fit_names
-from trivium.core.models.sources import MemberSources, Source
+from trivium.core.models.sources import MemberSources, Source, fetched_for
 from trivium.files import lies_within
 from trivium.types.core_config import CoreConfig
 from trivium.types.errors import Code, ConfigError, ServeError, anew, frameless, said_by
@@ -254,39 +254,11 @@ class Repository:
             self._members.add(member, owner)
         return member
 
-    async def exchange(self, places: Sequence[Place]) -> list[Source]:
-        """Read these places from now on, in place of those that were added; what was registered stays, and what is
-        there already is not fetched anew. Returns the sources as they were. Raises as `add`, and then all is as it was.
-        """
-        before = [source for source in self.sources if not source.is_registered]
-        found: list[Source] = []
-        try:
-            for place in places:
-                known = next((each for each in before if each.key == place), None)
-                found.append(known or await self._found(place))
-        except BaseException:
-            for folder in _fetched_for([each for each in found if each not in before]):
-                await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-            raise
-        was = self.sources
-        self.sources = [*found, *(each for each in was if each.is_registered)]
-        return was
-
-    async def _found(self, place: Place) -> Source:
+    async def found(self, place: Place) -> Source:
+        """Return the source that a place is, fetched if it lies elsewhere; it is not read. Raises as `add`."""
         if isinstance(place, ModelSource):
             return await self._fetched(place)
         return Source(place, await self._claimed(place))
-
-    def restore(self, sources: Sequence[Source]) -> list[Path]:
-        """Read these again, as before an exchange; returns the folders of what was fetched for that alone."""
-        gone = [each for each in self.sources if each not in sources and not each.is_registered]
-        registered = [each for each in self.sources if each.is_registered]
-        self.sources = [*(each for each in sources if not each.is_registered), *registered]
-        return _fetched_for(gone)
-
-    def left_by(self, sources: Sequence[Source]) -> list[Path]:
-        """Return the folders of what was fetched for those of these sources that are read no more."""
-        return _fetched_for([each for each in sources if each not in self.sources])
 
     def forget(self, source: ModelSource) -> list[Path]:
         """Read a registered source no more, nor what it alone brought; returns the folders that they were fetched into,
@@ -295,7 +267,7 @@ class Repository:
         gone = [one for one in self.sources if one.asked is source]
         self.sources = [one for one in self.sources if one.asked is not source]
         gone += self._members.release(source)
-        return _fetched_for(gone)
+        return fetched_for(gone)
 
     async def read(self) -> tuple[list[ModelEntry], list[InvalidModel]]:
         """Every model of every source; one whose name another source has already is unreadable, unless both were asked
@@ -415,14 +387,6 @@ class Repository:
         hints = (form.hint(path) for form in self._formats if isinstance(form, SupportsHint))
         inside += "".join(f" {hint}" for hint in hints if hint)
         return f"Nothing to serve was found in {path}.{inside} Known formats are: {expected}."
-
-
-def _fetched_for(sources: Sequence[Source]) -> list[Path]:
-    """Return the folders into which something was fetched for these sources."""
-    return [
-        *(one.fetched for one in sources if one.fetched is not None),
-        *(folder for one in sources for folder in one.elsewhere.folders),
-    ]
 
 
 def _check_within(path: Path, folder: str) -> None:
