@@ -167,8 +167,8 @@ def _taken_away(names: Collection[str], cluster: Cluster, stop: StopSignals) -> 
 
 @contextlib.contextmanager
 def _attached(room: int = 0, shipped: str | None = None) -> Iterator[Cluster]:
-    """Attach to the cluster that RAY_ADDRESS names or that runs on this machine, or start a local one with `room` for so
-    many replicas; have a folder `shipped` to whatever node needs it.
+    """Attach to the cluster that RAY_ADDRESS names or that runs on this machine, or start a local one, with `room` for
+    so many replicas; have a folder `shipped` to whatever node needs it.
     """
     is_own = _begun(room, shipped)
     try:
