@@ -113,10 +113,10 @@ def test_it_answers_as_the_front_end_does(models, tmp_path):
                     found = Answered(found.status, found.fields, wanted.body)
                 if found != wanted:
                     wrong[f"{name}, {where}"] = (found, wanted)
-    assert not wrong, "\n".join(_difference(name, *pair) for name, pair in wrong.items())
+    assert not wrong, "\n".join(difference(name, *pair) for name, pair in wrong.items())
 
 
-def _difference(name: str, found: Answered, wanted: Answered) -> str:
+def difference(name: str, found: Answered, wanted: Answered) -> str:
     fields = set(found.fields) ^ set(wanted.fields)
     return f"{name}: {found.status} {found.body[:300]!r}, not {wanted.status} {wanted.body[:300]!r}; {fields}"
 
