@@ -3,7 +3,7 @@ PYTHON ?= python3
 # Every server that a test starts would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: schemathesis demo demo-words test check console-check console-build console-pictures e2e original soak soak-hour audit bench bench-djl bench-llm bench-torchserve gpu path lines overload food11 genai tokenizers mlflow clients vllm docs site dist images clean
+.PHONY: schemathesis demo demo-words test check console-check console-build console-pictures e2e original soak soak-hour audit bench bench-djl bench-llm bench-torchserve gpu path lines overload food11 genai tokenizers mlflow clients vllm ray bench-ray docs site dist images clean
 
 # $(call venv,NAME,EXTRA): .venv-NAME with the package and one extra, or none, made anew when pyproject.toml changes.
 define venv
@@ -28,10 +28,11 @@ test: .venv-test/.made  ## Unit and contract tests.
 	.venv-test/bin/python -m pytest -m "not slow" -n auto --maxprocesses 8 tests/unit
 	.venv-test/bin/python -m pytest -m "not slow and not soak" -n 2 --dist loadfile tests/contract
 
-e2e: .venv-test/.made .venv-tritonserver/.made .venv-newer/.made .venv-kserve/.made .venv-helm/.made .venv-schemathesis/.made .venv-tokenizers/.made .venv-test/.chromium .venv-test/.promtool  ## The real server as a child process, real clients, long properties, fuzzing.
+e2e: .venv-test/.made .venv-tritonserver/.made .venv-newer/.made .venv-kserve/.made .venv-helm/.made .venv-ray/.made .venv-schemathesis/.made .venv-tokenizers/.made .venv-test/.chromium .venv-test/.promtool  ## The real server as a child process, real clients, long properties, fuzzing.
 	.venv-test/bin/python -m pytest -m "not alone and not soak" -n 2 --dist loadfile tests/e2e
 	PYTHONPATH=.venv-newer .venv-test/bin/python -m pytest -m "not soak" -n 2 --dist loadfile tests/e2e/test_tritonclient*.py
 	.venv-test/bin/python -m pytest -m "alone and not soak" tests/e2e
+	.venv-ray/bin/python -m pytest --disable-warnings -W default tests/e2e/test_ray_rounds.py
 	.venv-test/bin/python -m pytest -m "(slow or hypothesis) and not soak" --hypothesis-profile=long -n auto --maxprocesses 8
 
 # The newest client of Triton, in front of the one whose wheel carries perf_analyzer: the same tests pass with either.
@@ -139,6 +140,18 @@ original: .venv-test/.made .venv-original/.made  ## Ask the real TorchServe all 
 
 vllm: .venv-vllm/.made  ## The real vLLM on this processor: its signatures beside the stand-in's, its tokens beside ours.
 	.venv-vllm/bin/python -m pytest -W "ignore:Unclosed context:ResourceWarning" tests/e2e/test_vllm.py
+
+# Ray Serve, with what the tests ask by.
+.venv-ray/.made: Makefile pyproject.toml
+	$(PYTHON) -m venv .venv-ray
+	.venv-ray/bin/pip install --quiet --disable-pip-version-check --editable '.[ray]' pytest hypothesis onnx fastapi httpx
+	touch $@
+
+bench-ray: .venv-ray/.made  ## What a request costs through Ray Serve, beside its own echo; needs wrk.
+	.venv-ray/bin/python -m bench.ray_serve
+
+ray: .venv-ray/.made  ## Model folders as an application of Ray Serve, on a cluster of this machine.
+	TRIVIUM_RAY_ROUNDS=20 .venv-ray/bin/python -m pytest --disable-warnings -W default tests/e2e/test_ray.py tests/e2e/test_serve_on_ray.py tests/e2e/test_ray_rounds.py
 
 soak: .venv-test/.made .venv-tokenizers/npm/.made  ## The whole of what the end-to-end tests sample; takes hours.
 	.venv-test/bin/python -m pytest -m soak tests/contract tests/e2e

@@ -105,9 +105,11 @@ def build(
     observer: RunObserver = NO_OBSERVER,
     formats: Sequence[Format] | None = None,
     recorder: ServingRecorder | None = None,
+    *,
+    follows_files: bool = False,
 ) -> Server:
     """Make a server with nothing in it, on the loop that will run it. It is closed in the end. `formats` go in place of
-    the catalogue's.
+    the catalogue's. `follows_files`: what it serves may be exchanged, whatever the configuration says.
     """
     record = catalogue.server(config)
     traces = tracing.settings(config, record)
@@ -121,7 +123,10 @@ def build(
         catalogue.fetchers, models.fetch_from, models.fetch_bytes, models.fetch_seconds, with_code=trusts
     )
     settings = replace(
-        settings.in_folder(guard.scratch), is_patient=record.is_patient, binds_answers=record.binds_answers
+        settings.in_folder(guard.scratch),
+        is_patient=record.is_patient,
+        binds_answers=record.binds_answers,
+        follows_files=settings.follows_files or follows_files,
     )
     inspector = ModelInspector(catalogue.probe, guard, catalogue.find_engine)
     services = CoreServices(

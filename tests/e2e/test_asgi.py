@@ -114,7 +114,7 @@ def test_it_answers_as_the_front_end_does(models, tmp_path):
                     found = Answered(found.status, found.fields, wanted.body)
                 if found != wanted:
                     wrong[f"{name}, {where}"] = (found, wanted)
-    assert not wrong, "\n".join(_difference(name, *pair) for name, pair in wrong.items())
+    assert not wrong, "\n".join(difference(name, *pair) for name, pair in wrong.items())
 
 
 def test_the_pages_find_the_server_below_the_path_where_it_is_mounted(tmp_path):
@@ -139,7 +139,7 @@ def test_the_pages_find_the_server_below_the_path_where_it_is_mounted(tmp_path):
             page.locator(".live-responses-table .response-col_status", has_text="200").first.wait_for()
 
 
-def _difference(name: str, found: Answered, wanted: Answered) -> str:
+def difference(name: str, found: Answered, wanted: Answered) -> str:
     fields = set(found.fields) ^ set(wanted.fields)
     return f"{name}: {found.status} {found.body[:300]!r}, not {wanted.status} {wanted.body[:300]!r}; {fields}"
 

@@ -40,6 +40,14 @@ class _Quantity(click.ParamType[str]):
 _SIZE, _TIME = _Quantity("size"), _Quantity("seconds")
 
 
+class GroupedOption(click.Option):
+    """A flag of a command alone that stands below a heading of its own in the help, not with what most people need."""
+
+    def __init__(self, *names: Any, heading: str, **facts: Any) -> None:
+        super().__init__(*names, **facts)
+        self.heading = heading
+
+
 class ServerCommand(click.Command):
     """Shows in its help the flags that most people need; by `--help-all` all of them by group, by `--help WORD` those
     about a word.
@@ -69,7 +77,9 @@ class ServerCommand(click.Command):
         for parameter in self.get_params(ctx):
             option = SCHEMA.options.get(parameter.name or "")
             record = parameter.get_help_record(ctx)
-            if record is not None and isinstance(parameter, click.Option):
+            if record is not None and isinstance(parameter, GroupedOption):
+                sections.setdefault(parameter.heading, []).append(record)
+            elif record is not None and isinstance(parameter, click.Option):
                 sections[_FIRST if option is None or option.is_common else groups[option.group]].append(
                     record
                 )

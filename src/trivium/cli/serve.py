@@ -16,7 +16,7 @@ from trivium import app
 from trivium.catalogue import CATALOGUE
 from trivium.cli.example_requests import print_requests
 from trivium.cli.foreign_configuration import reader_of
-from trivium.cli.options import PATHS, ServerCommand, configure, server_options
+from trivium.cli.options import PATHS, GroupedOption, ServerCommand, configure, server_options
 from trivium.cli.screen import Progress, models_screen, state_line
 from trivium.codecs.visible_text import visible
 from trivium.commands import life
@@ -36,6 +36,7 @@ from trivium.commands.stopping import keep_hangups
 from trivium.config.options import ServerConfig
 from trivium.core.server import Server
 from trivium.fetchers.policy import shown
+from trivium.machine.extras import lacking
 from trivium.types.errors import ServeError
 from trivium.types.operations import VersionStatus
 from trivium.types.recording import RECORD_FACTS
@@ -49,26 +50,51 @@ _NAMED = 5
 Greet = Callable[[Console, str, Sequence[ModelSpec]], None]
 
 
+_ray = partial(
+    click.option,
+    cls=GroupedOption,
+    heading="Ray Serve, on the cluster that RAY_ADDRESS names or that runs here, else on a local one",
+)
+
+
 @click.command("serve", cls=ServerCommand)
 @PATHS
+@click.option("--on", type=click.Choice(["ray"]), help="Serve on a cluster; see --help ray.")
+@_ray(
+    "--replicas",
+    help="With --on ray: how many whole servers, like 3, or like 1-8 for as many as their saturation asks for.",
+)
+@_ray(
+    "--spread",
+    type=click.Choice(["all", "models"]),
+    default="all",
+    show_default=True,
+    help="With --on ray: all models in each replica, or each in an application of its own, below /NAME.",
+)
+@_ray("--in-place", is_flag=True, help="With --on ray: every node has the paths; no files are handed over.")
 @server_options
-def command(paths: tuple[Place, ...], config_file: Path | None, **flags: Any) -> None:
+def command(paths: tuple[Place, ...], config_file: Path | None, on: str | None, **flags: Any) -> None:
     """Serve model folders and files over HTTP and gRPC until SIGTERM or Ctrl-C.
 
     Exit status 0 after a clean drain, 1 if requests were cut off or nothing could be served.
     """
     keep_hangups()
+    wishes = {name: flags.pop(name) for name in ("replicas", "spread", "in_place")}
     config = configure(config_file, flags)
+    if on is not None:
+        check_reach(config)
+        serve_on_ray(paths, config, **wishes)
+        return
+    for name, value in wishes.items():
+        if value not in (None, "all", False):
+            flag = f"--{name.replace('_', '-')}"
+            raise click.UsageError(f"{flag} has no effect without --on ray: this process is the one server.")
     serve(paths, config, partial(print_requests, record=CATALOGUE.servers[config.server.profile]))
 
 
 def serve(paths: Sequence[Place], config: ServerConfig, greet: Greet) -> None:
     """Serve until a signal to stop; a refusal ends the command with its sentence."""
-    if config.wide and not (config.security.keys or config.security.open):
-        raise click.ClickException(
-            f"{config.wide} listens beyond this machine. Give --keys FILE to serve those alone who have a key "
-            "(`trivium key` makes one), or --open to serve anybody who reaches it, or leave it at 127.0.0.1."
-        )
+    check_reach(config)
     if config.http.no_http and config.grpc.no_grpc:
         raise click.ClickException("Nothing would be served: leave out --no-http, or --no-grpc.")
     try:
@@ -78,6 +104,32 @@ def serve(paths: Sequence[Place], config: ServerConfig, greet: Greet) -> None:
     except ServeError as error:
         hints = filter(None, map(reader_of, paths))
         raise click.ClickException(" ".join((error.message, *hints))) from error
+
+
+def check_reach(config: ServerConfig) -> None:
+    """Refuse to listen beyond this machine where nobody said who may ask."""
+    if config.wide and not (config.security.keys or config.security.open):
+        raise click.ClickException(
+            f"{config.wide} listens beyond this machine. Give --keys FILE to serve those alone who have a key "
+            "(`trivium key` makes one), or --open to serve anybody who reaches it, or leave it at 127.0.0.1."
+        )
+
+
+def serve_on_ray(
+    paths: Sequence[Place], config: ServerConfig, *, replicas: str | None, spread: str, in_place: bool
+) -> None:
+    """Serve on a cluster of Ray until a signal to stop. Only this needs Ray."""
+    try:
+        from trivium.ray.command import RayWishes
+        from trivium.ray.command import serve_on_ray as run
+    except ImportError as error:
+        raise lacking("Clusters of Ray", error, "ray") from error
+    run(
+        paths,
+        config,
+        RayWishes(replicas=replicas, is_spread=spread == "models", is_in_place=in_place),
+        click.echo,
+    )
 
 
 def record(

@@ -17,6 +17,7 @@ from trivium.frontends.asgi.caller import Receive, Send
 from trivium.frontends.asgi.frontend import AsgiFrontend
 from trivium.types.errors import Code, ServeError, anew, said_by
 from trivium.types.sources import Place
+from trivium.types.statistics import MetricsReport
 
 _ELSEWHERE = (
     "trivium.asgi runs on the loops of asyncio alone. Use a server, or a test client, that has one: uvicorn, hypercorn "
@@ -70,6 +71,25 @@ class AsgiApplication:
             yield
         finally:
             await self._leave()
+
+    async def exchange(self, places: Sequence[Place]) -> None:
+        """Serve what these places hold from now on, in place of those before, all of it or nothing; requests go on
+        meanwhile. Raises ServeError as `Server.exchange`.
+        """
+        await asyncio.wrap_future((await self._loaded()).exchange(places))
+
+    async def saturation(self) -> float:
+        """Return how full the fullest model is: 1 where all its instances are at work and nobody waits. See
+        `saturation_policy`.
+        """
+        report = (await asyncio.wrap_future((await self._loaded()).metrics())).answer
+        assert isinstance(report, MetricsReport), "it was asked for"
+        return max((version.saturation for version in report.versions), default=0.0)
+
+    async def _loaded(self) -> EmbeddedServer:
+        await self._front()
+        assert self._server is not None, "it has started"
+        return self._server
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()

@@ -23,6 +23,7 @@ from trivium.commands.stopping import EXTRA
 from trivium.core.server import Server
 from trivium.frontends.asgi.frontend import AsgiFrontend
 from trivium.types.errors import Code, ServeError, frameless
+from trivium.types.operations import CollectMetrics, ResponsePart
 from trivium.types.sources import Place
 
 _log = logging.getLogger(__name__)
@@ -64,6 +65,7 @@ class EmbeddedServer:
         self._stop: StopRequest | None = None
         self._is_stopped = threading.Event()
         self._failures: list[str] = []
+        self._served: Server | None = None
         self.started: Future[AsgiFrontend] = Future()
         self.ended: Future[None] = Future()
         for each in (self.started, self.ended):
@@ -88,6 +90,22 @@ class EmbeddedServer:
         except TimeoutError:
             _log.warning("The models of this program were not closed in time; it ends all the same.")
 
+    def exchange(self, places: Sequence[Place]) -> Future[None]:
+        """Have it serve what these places hold, as `Server.exchange`, once it has started. From any thread."""
+        served, loop = self._up()
+        return asyncio.run_coroutine_threadsafe(served.exchange(places), loop)
+
+    def metrics(self) -> Future[ResponsePart]:
+        """Have its metrics collected, once it has started; they are the answer. From any thread."""
+        served, loop = self._up()
+        return asyncio.run_coroutine_threadsafe(served.execute(CollectMetrics()), loop)
+
+    def _up(self) -> tuple[Server, asyncio.AbstractEventLoop]:
+        served, loop = self._served, self._loop
+        if served is None or loop is None or self.ended.done():
+            raise ServeError(Code.DRAINING, "The models of this program are not served.")
+        return served, loop
+
     def _run(self) -> None:
         fault: BaseException | None = None
         try:
@@ -107,7 +125,7 @@ class EmbeddedServer:
         self._loop = asyncio.get_running_loop()
         if self._is_stopped.is_set():
             stop.ask()
-        async with app.build(parts.catalogue, config, formats=parts.formats) as server:
+        async with app.build(parts.catalogue, config, formats=parts.formats, follows_files=True) as server:
             site = Site(parts.catalogue, config, server.regions, parts.states, server.metrics.find)
             only = [app.called_listener(parts.catalogue, config)]
             listeners = Listeners(server, site, only=only)
@@ -123,6 +141,7 @@ class EmbeddedServer:
             follower.begin()
             front = listeners.called
             assert front is not None, "what lives here is called"
+            self._served = server
             self.started.set_result(front)
 
         return Life(

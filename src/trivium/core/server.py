@@ -437,6 +437,13 @@ class Server:
         """
         await self._control.poll(retries)
 
+    async def exchange(self, places: Sequence[Place]) -> None:
+        """Serve what these paths and sources hold, in place of those that were added, all of it or nothing: what is new
+        or differs is loaded before what it replaces is dropped, and what is in flight finishes. What clients registered
+        stays. Raises as `poll`; NOT_FOUND as `add`, and LOAD_FAILED with what cannot be loaded.
+        """
+        await self._control.exchange(places)
+
     def begin_drain(self) -> None:
         """Readiness says no from now on; requests that still come are served, and nobody waits for a load or another
         change of what is served any more.

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from trivium.core.graph.policy import MemberCall, member_calls
 from trivium.core.models.broadcasts import have_undone
+from trivium.core.models.exchange import PlaceExchange
 from trivium.core.models.lifecycle import Lifecycle
 from trivium.core.models.polling import RepositoryPoller, RepositoryReconciler
 from trivium.core.models.registry import Record, Registry
@@ -44,7 +45,7 @@ from trivium.types.operations import (
 )
 from trivium.types.registered_names import judge_name
 from trivium.types.schedules import Graph
-from trivium.types.sources import ModelSource
+from trivium.types.sources import ModelSource, Place
 from trivium.types.spoken import spoken
 from trivium.types.state import VersionState
 
@@ -91,9 +92,11 @@ class ModelControl:
         self._folders: defaultdict[str, list[Path]] = defaultdict(list)
         self._is_open = config.control is ModelControlMode.EXPLICIT
         self._polling: RepositoryPoller | None = None
+        self._exchange: PlaceExchange | None = None
         self._is_timed = config.control is ModelControlMode.POLL
         if self._is_timed or config.follows_files:
             self._polling = RepositoryReconciler(registry, lifecycle, repository, config.poll_seconds).polling
+            self._exchange = PlaceExchange(registry, lifecycle, repository, self._polling)
 
     def begin(self, operation: Change, sink: Sink) -> None:
         """The sink gets the model's listing, or what a broadcast is answered with, or why it could not be done."""
@@ -119,6 +122,17 @@ class ModelControl:
         if self._polling is None:
             raise _not_polled()
         await self._polling.poll(retries)
+
+    async def exchange(self, places: Sequence[Place]) -> None:
+        """Serve what these places hold, in place of those that were added; see `PlaceExchange`. Raises UNSUPPORTED
+        where models do not follow their files.
+        """
+        if self._exchange is None:
+            raise _not_polled()
+        if not self._may_change():
+            raise anew(GOING_DOWN)
+        if (tidying := await self._exchange.exchange(places)) is not None:
+            self._behind(tidying)
 
     def begin_drain(self) -> None:
         """Give up the changes in work, since nobody will be served by them, and answer those who wait for one. A call

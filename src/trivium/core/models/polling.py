@@ -6,7 +6,7 @@ What that means the policy decides; carrying it out is the business of `follow`.
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 
@@ -29,16 +29,16 @@ _NOT_A_CHANGE = "__pycache__"
 
 
 class RepositoryPoller:
-    """One per server; used on the loop only. `sources` may grow until the first look. `seconds` lie between the end of
-    a look, with all that follows from it, and the next one. `unsettled` names models to be tried again.
+    """One per server; used on the loop only. `sources` says what is looked at. `seconds` lie between the end of a look,
+    with all that follows from it, and the next one. `unsettled` names models to be tried again.
     """
 
     def __init__(
         self,
-        sources: Sequence[Source],
+        sources: Callable[[], Sequence[Source]],
         defaults: Defaults,
         seconds: float,
-        follow: Callable[[PollingDecision], Awaitable[None]],
+        follow: Callable[[PollingDecision, bool], Awaitable[Mapping[str, str]]],
         unsettled: Callable[[], frozenset[str]],
     ) -> None:
         self._sources = sources
@@ -46,14 +46,14 @@ class RepositoryPoller:
         self._seconds = seconds
         self._follow = follow
         self._unsettled = unsettled
-        self._seen: list[Snapshot] = []
-        self._stamps: dict[int, str] = {}
+        self._seen: dict[str, Snapshot] = {}
+        self._stamps: dict[str, str] = {}
         self._task: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()
 
     async def look(self) -> None:
         """The first look, before anything is loaded: what changes from now on counts."""
-        self._seen = await asyncio.to_thread(self._look)
+        self._seen = await asyncio.to_thread(self._look, list(self._sources()))
 
     def start(self) -> None:
         """Look again from now on."""
@@ -66,18 +66,18 @@ class RepositoryPoller:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def poll(self, retries: bool = True) -> None:
+    async def poll(self, retries: bool = True, *, is_whole: bool = False) -> Mapping[str, str]:
         """One look, and what follows from it; behind one that is under way. With `retries` what failed counts as
-        changed.
+        changed; with `is_whole` nothing is unloaded where something fails. Returns what could not be loaded, with the
+        reasons.
         """
         async with self._turn:
             before = self._seen
             async with asyncio.timeout(READ_SECONDS):
-                now = self._seen = await asyncio.to_thread(self._look)
+                now = self._seen = await asyncio.to_thread(self._look, list(self._sources()))
             unsettled = self._unsettled() if retries else frozenset()
             decision = decide(merged(before), merged(now), unsettled)
-            if not decision.is_empty:
-                await self._follow(decision)
+            return {} if decision.is_empty else await self._follow(decision, is_whole)
 
     async def _run(self) -> None:
         while True:
@@ -87,21 +87,22 @@ class RepositoryPoller:
             except Exception:
                 log.exception("looking for changed models failed; the next look is in %g s", self._seconds)
 
-    def _look(self) -> list[Snapshot]:
-        return [self._picture(i, source) for i, source in enumerate(self._sources)]
+    def _look(self, sources: Sequence[Source]) -> dict[str, Snapshot]:
+        return {str(source.path): self._picture(source) for source in sources}
 
-    def _picture(self, number: int, source: Source) -> Snapshot:
+    def _picture(self, source: Source) -> Snapshot:
+        place = str(source.path)
         try:
             if isinstance(source.form, SupportsPolling):
                 places = source.form.places(source.path)
-                return {name: fingerprint(place) for name, place in places.items()}
+                return {name: fingerprint(path) for name, path in places.items()}
             whole = fingerprint(source.path)
         except OSError as error:  # a disk that is gone for a moment is no order to unload everything
             log.warning("%s cannot be looked at (%s): its models stay as they are", source.path, error)
-            return self._seen[number] if self._seen else {}
-        if self._seen and self._stamps.get(number) == whole:
-            return self._seen[number]
-        self._stamps[number] = whole
+            return self._seen.get(place, {})
+        if place in self._seen and self._stamps.get(place) == whole:
+            return self._seen[place]
+        self._stamps[place] = whole
         reading = source.form.read(source.path, self._defaults)
         names = {spec.name for spec in reading.specs} | {model.name for model in reading.unreadable}
         return dict.fromkeys(sorted(names), whole)
@@ -153,17 +154,15 @@ class RepositoryReconciler:
         self._repository = repository
         self._failed: dict[str, str] = {}
         self.polling = RepositoryPoller(
-            repository.sources, repository.defaults, seconds, self.follow, self._unsettled
+            lambda: repository.sources, repository.defaults, seconds, self.follow, self._unsettled
         )
 
-    async def follow(self, decision: PollingDecision) -> None:
-        """Load first, then unload."""
+    async def follow(self, decision: PollingDecision, is_whole: bool) -> Mapping[str, str]:
+        """Load first, then unload, with `is_whole` only if nothing failed. Returns what did, with the reasons."""
         found, broken = await self._repository.read()
         wanted = with_dependents(decision.load, {one.name: one.needs for one in found})
         told, self._failed = self._failed, {}
-        for unreadable in broken:
-            if unreadable.name in wanted:
-                self._refuse(unreadable)
+        refused = {each.name: self._refuse(each) for each in broken if each.name in wanted}
         for wave in loading_order([one for one in found if one.name in wanted]):
             loads = (self._lifecycle.load(one) for one in wave)
             results = await asyncio.gather(*loads, return_exceptions=True)
@@ -174,15 +173,20 @@ class RepositoryReconciler:
                         log.warning(NOT_FOLLOWED, one.name, result.message)
                 elif result is not None:
                     raise anew(result)
-        for name in decision.unload:
+        failed = {**refused, **self._failed}
+        for name in decision.unload if not (failed and is_whole) else ():
             await self._lifecycle.remove(name)
+        return failed
 
-    def _refuse(self, unreadable: InvalidModel) -> None:
-        """A new folder that cannot be read becomes known, and no more: it takes nothing from the server's readiness."""
+    def _refuse(self, unreadable: InvalidModel) -> str:
+        """Return why it is not loaded. A new folder that cannot be read becomes known, and no more: it takes nothing
+        from the server's readiness.
+        """
         reason = ConfigError(unreadable.findings).message
         log.warning(NOT_FOLLOWED, unreadable.name, reason)
         if not self._registry.records(unreadable.name):
             self._registry.record(unreadable.name, "").reason = reason
+        return reason
 
     def _unsettled(self) -> frozenset[str]:
         """Models whose last load failed though they could be read: what they lacked may be there now."""

@@ -3,7 +3,7 @@
 Whether a changed folder can be loaded is not judged here; what cannot leaves what serves serving.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 Snapshot = Mapping[str, str]
@@ -31,11 +31,13 @@ def decide(before: Snapshot, now: Snapshot, unsettled: frozenset[str] = frozense
     return PollingDecision(tuple(sorted(changed)), tuple(sorted(before.keys() - now.keys())))
 
 
-def merged(pictures: Sequence[Snapshot]) -> Snapshot:
-    """One picture of several places. A model that is in more than one has changed if it has in any."""
+def merged(pictures: Mapping[str, Snapshot]) -> Snapshot:
+    """One picture of several places, each under its own key. A model that is in more than one has changed if it has in
+    any, or if another place has it now.
+    """
     together: dict[str, str] = {}
-    for place, picture in enumerate(pictures):
-        for name, stamp in picture.items():
+    for place in sorted(pictures):
+        for name, stamp in pictures[place].items():
             together[name] = f"{together.get(name, '')}{place}:{stamp};"
     return together
 

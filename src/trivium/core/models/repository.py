@@ -14,7 +14,7 @@ from pathlib import Path
 from trivium.core.graph.policy import circle, circular, members, waves
 from trivium.core.models import trust_policy, version_policy
 from trivium.core.models.source_policy import applied, with_fit_names
-from trivium.core.models.sources import MemberSources, Source
+from trivium.core.models.sources import MemberSources, Source, fetched_for
 from trivium.files import lies_within
 from trivium.types.core_config import CoreConfig
 from trivium.types.errors import Code, ConfigError, ServeError, anew, frameless, said_by
@@ -263,6 +263,12 @@ class Repository:
             self._members.add(member, owner)
         return member
 
+    async def found(self, place: Place) -> Source:
+        """Return the source that a place is, fetched if it lies elsewhere; it is not read. Raises as `add`."""
+        if isinstance(place, ModelSource):
+            return await self._fetched(place)
+        return Source(place, await self._claimed(place))
+
     def forget(self, source: ModelSource) -> list[Path]:
         """Read a registered source no more, nor what it alone brought; returns the folders that they were fetched into,
         which are the caller's now.
@@ -270,10 +276,7 @@ class Repository:
         gone = [one for one in self.sources if one.asked is source]
         self.sources = [one for one in self.sources if one.asked is not source]
         gone += self._members.release(source)
-        return [
-            *(one.fetched for one in gone if one.fetched is not None),
-            *(folder for one in gone for folder in one.elsewhere.folders),
-        ]
+        return fetched_for(gone)
 
     async def read(self) -> tuple[list[ModelEntry], list[InvalidModel]]:
         """Every model of every source; one whose name another source has already is unreadable, unless both were asked

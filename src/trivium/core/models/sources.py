@@ -1,5 +1,6 @@
 """The sources of a server: what each of its paths is read as, and the members that graphs bring with them."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,6 +28,15 @@ class Source:
     def key(self) -> ModelSource | Path:
         """Return what tells it from others."""
         return self.path if self.asked is None else self.asked
+
+
+def fetched_for(sources: Iterable[Source]) -> list[Path]:
+    """Return the folders into which something was fetched for these sources."""
+    return [
+        folder
+        for one in sources
+        for folder in (*([] if one.fetched is None else [one.fetched]), *one.elsewhere.folders)
+    ]
 
 
 @dataclass(slots=True)

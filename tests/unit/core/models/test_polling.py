@@ -169,9 +169,9 @@ class FaultyFormat(PlacedFormat):
 class Followed(ServerHarness):
     """A server that follows the folders below `path`; `poll` looks once."""
 
-    def __init__(self, path, form, mode=ModelControlMode.POLL, seconds=3600.0):
+    def __init__(self, path, form, mode=ModelControlMode.POLL, seconds=3600.0, follows=False):
         self.path, self.form, self.engine, self.progress = path, form, FakeEngine(), []
-        config = CoreConfig(control=mode, poll_seconds=seconds)
+        config = CoreConfig(control=mode, poll_seconds=seconds, follows_files=follows)
         self.server = Server(
             [form], engine_finder({"made-up": self.engine}, {}), CoreServices(no_facts), config
         )

@@ -52,12 +52,23 @@ def test_nothing_is_done_without_need_or_twice(before, now):
     assert decide(now, now).is_empty
 
 
+def keyed(pictures):
+    return {f"/{number}": picture for number, picture in enumerate(pictures)}
+
+
+@given(PICTURES, PICTURES)
+def test_a_place_that_goes_changes_nothing_of_the_others(kept, gone):
+    left = {name: stamp for name, stamp in kept.items() if name not in gone}
+    decision = decide(merged({"/a": gone, "/b": left}), merged({"/b": left}))
+    assert decision == PollingDecision((), tuple(sorted(gone)))
+
+
 @given(st.lists(PICTURES, max_size=3), st.lists(PICTURES, max_size=3))
 def test_of_several_places_a_change_in_any_counts(before, now):
     size = max(len(before), len(now))
     before += [{}] * (size - len(before))
     now += [{}] * (size - len(now))
-    decision = decide(merged(before), merged(now))
+    decision = decide(merged(keyed(before)), merged(keyed(now)))
     names = set("abcdef")
     there = {name for name in names if any(name in picture for picture in now)}
     was = {name for name in names if any(name in picture for picture in before)}
