@@ -39,7 +39,9 @@ nav = [
   { "Write a handler" = ["docs/handlers.md", "docs/workers.md"] },
   { "Configure" = "docs/configuration.md" },
   { "Protect" = ["docs/access.md", "SECURITY.md", "docs/trust.md"] },
-  { "Operate" = ["docs/console.md", "docs/operations.md", "docs/containers.md", "docs/kubernetes.md", "docs/scale.md"] },
+  { "Operate" = [
+    "docs/console.md", "docs/operations.md", "docs/containers.md", "docs/kubernetes.md", "docs/scale.md",
+  ] },
   { "Watch" = ["docs/metrics.md", "docs/tracing.md"] },
   { "Extend" = [
     "docs/extending.md", "docs/architecture.md", "docs/adr/README.md", "docs/fuzzing.md", "CONTRIBUTING.md",

@@ -226,10 +226,10 @@ class LoneFileFormat:
     may go before others, whose folders have settings beside them.
     """
 
-    expects = "a folder without folders in it, with one model file among its files"
-
     def __init__(self, name: str, engines: Collection[str] = ()) -> None:
         self.name = name
+        whose = f" of {' or '.join(engines)}" if engines else ""
+        self.expects = f"a folder without folders in it, with one model file{whose} among its files"
         self._engines = engines
 
     def claims(self, path: Path) -> bool:
