@@ -187,7 +187,7 @@ class DocumentEncoder(msgspec.Struct, frozen=True):
         return refuse(self.words.of_answer(error, verb, self.target.model))
 
     def _readiness(self, answer: Readiness, model: str) -> HttpAnswer:
-        """Of the server, whether; a model's says why not."""
+        """Say of the server whether it is ready; of a model also why not."""
         if answer.ready:
             return _NOTHING if model or self.is_original else _HEALTHY[Verb(self.target.verb)]
         if not model:
