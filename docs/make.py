@@ -7,8 +7,11 @@ import json
 import re
 import runpy
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from trivium.catalogue import CATALOGUE
 from trivium.codecs import grpc_status
@@ -368,6 +371,29 @@ def decisions() -> str:
     return "\n".join(lines)
 
 
+def chart_values() -> str:
+    """Every value of the Helm chart: what holds without it, and what it is for."""
+    chart = DOCS.parent / "deploy" / "helm" / "trivium"
+    schema = json.loads((chart / "values.schema.json").read_text())
+    defaults = yaml.safe_load((chart / "values.yaml").read_text())
+    lines = ["| value | default | meaning |", "|---|---|---|"]
+    for name, default, row in _chart_leaves(schema, defaults, ""):
+        shown = json.dumps(default)
+        said = f"one of {', '.join(row['enum'])}" if "enum" in row else ""
+        most = f"{row['minimum']} to {row['maximum']}" if "maximum" in row else ""
+        meaning = "; ".join(filter(None, (row["description"], said, most)))
+        lines.append(f"| `{name}` | {'' if default in ('', [], {}) else f'`{shown}`'} | {meaning} |")
+    return "\n".join(lines)
+
+
+def _chart_leaves(schema: Any, defaults: Any, prefix: str) -> Iterator[tuple[str, Any, Any]]:
+    for name, row in schema["properties"].items():
+        if "properties" in row and "description" not in row:
+            yield from _chart_leaves(row, defaults[name], f"{prefix}{name}.")
+        elif name != "global":
+            yield f"{prefix}{name}", defaults[name], row
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "decisions": decisions,
     "access scopes": access_scopes,
@@ -412,6 +438,7 @@ PARTS: dict[str, Callable[[], str]] = {
     ),
     "payload readers": payload_readers,
     "payload writers": payload_writers,
+    "chart values": chart_values,
 }
 
 

@@ -3,6 +3,8 @@ schema, Ray's schema; and by what is served, when the processes are started as i
 """
 
 import json
+import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -11,11 +13,12 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.fixtures import boxes
 from tests.harness import mlflow_folders, table_models
 from tests.harness.commands import refusal, trivium
 from tests.harness.digit_networks import write_onnx
 from tests.harness.raw_http import ask, get
-from tests.harness.server_process import SECONDS, running, until
+from tests.harness.server_process import COMMAND, SECONDS, running, until
 from tests.harness.task_models import write_task
 
 ROOT = Path(__file__).parents[2]
@@ -194,3 +197,44 @@ def test_nothing_is_written_over_and_nothing_that_cannot_be_served(tmp_path: Pat
         "deploy", tmp_path / "bad.onnx", "--to", "helm", "-o", tmp_path / "none"
     )
     assert not (tmp_path / "none").exists()
+
+
+def archive(folder: Path) -> None:
+    boxes.torchserve(folder.parent)  # which makes model_store
+
+
+PAGES: dict[str, tuple[str, Callable[[Path], Any]]] = {
+    "start": ("words", handler),
+    "moving-from-triton": ("models", lambda path: repository(path, "simple")),
+    "moving-from-torchserve": ("model_store", archive),
+    "moving-from-djl-serving": ("models", lambda path: handler(path / "words")),
+    "kubernetes": ("models", lambda path: repository(path, "a", "b")),
+}
+_COMMAND = re.compile(r"^\$ ((?:trivium deploy|kubectl apply|helm upgrade).*)$", re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_commands_of_a_page(page: str, tmp_path: Path) -> None:
+    """What deploys is run; of what is for a cluster the files are there."""
+    name, write = PAGES[page]
+    write(tmp_path / name)
+    commands = _COMMAND.findall((ROOT / "docs" / f"{page}.md").read_text())
+    assert any(each.startswith("trivium deploy") for each in commands)
+    for each in dict.fromkeys(commands):
+        words = shlex.split(each)
+        if words[0] == "trivium":
+            done = subprocess.run(
+                [*COMMAND, *words[1:]],
+                cwd=tmp_path,
+                capture_output=True,
+                text=True,
+                timeout=SECONDS,
+                check=False,
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+            continue
+        files = [words[at + 1] for at, word in enumerate(words) if word == "-f"]
+        charts = [word for word in words if word.startswith("deploy/helm")]
+        assert files
+        for file in (*files, *charts):
+            assert (tmp_path / file).exists() or (ROOT / file).exists(), f"{each}: {file} is not there"

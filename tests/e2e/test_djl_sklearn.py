@@ -96,9 +96,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
         folder(root, "sagemaker", "model.joblib", "", SAGEMAKER),
         folder(root, "refused", "model.joblib"),
     ]
-    write(root / "hostile" / "model.pkl", "sklearn")
-    (root / "hostile" / "model.pkl").write_bytes(pickle.dumps(Marks(root / "marker")))
-    with serve_handlers(root / "log", *models, root / "hostile") as served:
+    for name in ("hostile", "alone"):
+        write(root / name / "model.pkl", "sklearn")
+        (root / name / "model.pkl").write_bytes(pickle.dumps(Marks(root / "marker")))
+    (root / "hostile" / "serving.properties").write_text("engine=Python\n")
+    with serve_handlers(root / "log", *models, root / "hostile", root / "alone") as served:
         yield served
 
 
@@ -156,14 +158,21 @@ def test_a_script_of_sagemaker(server: ServerProcess) -> None:
     assert "input_fn failed: ValueError: Unsupported content type: text/csv" in answer.text
 
 
-def test_pickles_without_the_word_are_not_opened(server: ServerProcess, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "mend"),
+    [
+        ("hostile", "option.trust_insecure_model_files=true"),
+        ("alone", "sklearn.trust_insecure_model_files=true"),  # without serving.properties it is no folder of DJL's
+    ],
+)
+def test_pickles_without_the_word_are_not_opened(server: ServerProcess, name: str, mend: str) -> None:
     root = server.log.parent
-    assert ask(server, "hostile", json=[[1]]).status_code != 200
+    assert ask(server, name, json=[[1]]).status_code != 200
     checked = subprocess.run(
-        [*COMMAND, "check", root / "hostile"], capture_output=True, text=True, check=False, timeout=120
+        [*COMMAND, "check", root / name], capture_output=True, text=True, check=False, timeout=120
     )
     assert checked.returncode == 1
-    assert "option.trust_insecure_model_files=true" in checked.stdout
+    assert mend in checked.stdout
     assert not (root / "marker").exists()
 
 

@@ -11,6 +11,7 @@ import os
 import stat
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from tests.harness.commands import trivium
 from tests.harness.kserve_pod import objects
 from tests.harness.ports import free_port
 from tests.harness.raw_http import Answer
-from tests.harness.server_process import environment
+from tests.harness.server_process import environment, until
 from tests.harness.torchserve_command import READY, TorchServeFolder, TorchServeProcess, torchserve
 
 ROOT = Path(__file__).parents[2]
@@ -244,6 +245,8 @@ def test_our_runtime_serves_a_sample_as_another_user(tmp_path: Path, envelope: s
     try:
         server = TorchServeProcess(process, log)
         server.await_line(READY)
+        model = partial(server.ask, "Inference", "GET", "/v1/models/densenet161")
+        until(lambda: model().document.get("ready") is True, server.said)  # before any request: kserve#1915
         picture = base64.b64encode((tmp_path / "kitten_small.jpg").read_bytes()).decode()
         if envelope == "kserve":
             path, asked = "/v1/models/densenet161:predict", {"instances": [{"data": picture, "target": 0}]}
@@ -256,7 +259,6 @@ def test_our_runtime_serves_a_sample_as_another_user(tmp_path: Path, envelope: s
             answer.document["predictions"] if envelope == "kserve" else answer.document["outputs"][0]["data"]
         )
         assert list(found) == ["lynx", "plastic_bag", "tabby", "tiger_cat", "Egyptian_cat"]
-        assert server.ask("Inference", "GET", "/v1/models/densenet161").document["ready"] is True
         assert server.port("Inference") == int(ports[":8080"][1:])
         assert b"ts_inference_requests_total{" in server.ask("Metrics", "GET", "/metrics").body
         process.terminate()

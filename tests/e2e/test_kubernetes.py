@@ -1,8 +1,7 @@
-"""What we give to Kubernetes: the chart by Helm itself, KServe's objects by its SDK, and a process as they start it,
-asked by KServe's clients and left by a proxy at its end.
-"""
+"""The chart, rendered by Helm itself; and a pod that ends, left by a proxy without a lost request."""
 
 import json
+import signal
 import subprocess
 import threading
 import time
@@ -13,8 +12,10 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.harness import table_models
-from tests.harness.raw_http import ask, get
-from tests.harness.server_process import SECONDS, ServerProcess, running
+from tests.harness.following_proxy import following
+from tests.harness.kserve_pod import objects, pod
+from tests.harness.raw_http import ask
+from tests.harness.server_process import SECONDS, until
 
 ROOT = Path(__file__).parents[2]
 HELM = ROOT / ".venv-helm" / "bin" / "python"
@@ -70,46 +71,23 @@ def test_helm_renders_the_chart_and_refuses_what_cannot_be() -> None:
         *("HorizontalPodAutoscaler", "ServiceMonitor"),
     }
     assert kinds[5] == {"Deployment", "Service"}
-    for values, objects in zip(SIX, found, strict=False):
-        (pod,) = (each["spec"]["template"]["spec"] for each in objects if each["kind"] == "Deployment")
+    for values, rendered in zip(SIX, found, strict=False):
+        (pod,) = (each["spec"]["template"]["spec"] for each in rendered if each["kind"] == "Deployment")
         drain, pre_stop = values.get("drainTimeout", 25), values.get("preStopSeconds", 5)
         assert pod["terminationGracePeriodSeconds"] == drain + pre_stop + 5
         assert f"--drain-timeout={drain}" in pod["containers"][0]["args"]
 
 
-def words_of(runtime: str, name: str, mount: Path) -> list[str]:
-    """The words of a runtime's command behind `trivium serve`, as KServe fills them in, on any ports."""
-    objects = yaml.safe_load_all((ROOT / "deploy" / "kserve" / "runtimes.yaml").read_text())
-    (found,) = (each for each in objects if each["metadata"]["name"] == runtime)
-    (container,) = found["spec"]["containers"]
-    assert container["args"][:2] == ["trivium", "serve"]
-    words = [
-        word.replace("{{.Name}}", name).replace("/mnt/models", str(mount)) for word in container["args"][2:]
-    ]
-    return [word for word in words if not word.startswith(("--http-port", "--grpc-port"))]
-
-
-@pytest.mark.parametrize(
-    ("library", "file"), [("xgboost", "any.ubj"), ("lightgbm", "model.bst"), ("sklearn", "model.joblib")]
-)
-def test_a_single_file_answers_under_the_name_that_kserve_gives(
-    library: str, file: str, tmp_path: Path
-) -> None:
-    table_models.write(tmp_path / "models" / file, library)
-    words = words_of(f"trivium-{library}", "digits", tmp_path / "models")
-    trust = {"TRIVIUM_ENGINE_PARAMETERS": "sklearn.trust_insecure_model_files=true"}
-    with running(tmp_path / "log", "serve", *words, variables=trust) as server:
-        wait_ready(server)
-        answer = ask(server.port, PREDICT % len(ROW) + ROW)
-        assert answer.status == 200, answer.body
-        assert len(answer.document["predictions"]) == 1
-
-
-def wait_ready(server: ServerProcess) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not server.is_ready():
-        assert time.monotonic() < deadline, server.said()
-        time.sleep(0.05)
+def test_the_charts_probes_are_those_of_the_runtimes() -> None:
+    """So what is tried of the ones holds for the others."""
+    template = (ROOT / "deploy" / "helm" / "trivium" / "templates" / "deployment.yaml").read_text()
+    (container,) = objects("runtimes.yaml")["trivium"]["spec"]["containers"]
+    for name in ("startupProbe", "livenessProbe", "readinessProbe"):
+        block = template.split(f"{name}:", 1)[1].split("httpGet: ", 1)[1]
+        told = yaml.safe_load(block.split("\n", 1)[0])
+        assert told == {"path": container[name]["httpGet"]["path"], "port": "http"}
+        for key in ("periodSeconds", "timeoutSeconds"):
+            assert f"{key}: {container[name][key]}\n" in block
 
 
 def test_no_request_is_lost_when_a_pod_ends_and_another_follows(tmp_path: Path) -> None:
@@ -122,40 +100,35 @@ def test_no_request_of_five_thousand_is_lost(tmp_path: Path) -> None:
 
 
 def replaced(tmp_path: Path, count: int) -> None:
-    """Send requests to whoever is an endpoint, while the one pod ends as the manifest says: it is an endpoint for a
-    while after its end has begun, serves on through preStop, and is told to stop then.
+    """Send requests through a proxy, while the one pod ends as the manifest says and a successor has become ready: the
+    proxy hears of the end a while after it has begun, the pod serves on through preStop, and is told to stop then.
     """
-    table_models.write(tmp_path / "models" / "digits.ubj", "xgboost")
-    words = words_of("trivium-xgboost", "digits", tmp_path / "models")
-    (service,) = (
-        each
-        for each in yaml.safe_load_all((ROOT / "deploy" / "kserve" / "samples.yaml").read_text())
-        if each["metadata"]["name"] == "xgboost-sample"
-    )
-    pre_stop = service["spec"]["predictor"]["model"]["lifecycle"]["preStop"]["exec"]["command"]
+    mount = tmp_path / "models"
+    table_models.write(mount / "digits.ubj", "xgboost")
+    told = objects("samples.yaml")["xgboost-sample"]["spec"]["predictor"]
+    pre_stop = told["model"]["lifecycle"]["preStop"]["exec"]["command"]
     statuses: Counter[int] = Counter()
-    by_pod: Counter[int] = Counter()
     with (
-        running(tmp_path / "one", "serve", *words) as first,
-        running(tmp_path / "two", "serve", *words) as second,
+        pod("trivium-xgboost", mount, tmp_path / "one") as first,
+        pod("trivium-xgboost", mount, tmp_path / "two") as second,
+        following([first, second]) as proxy,
     ):
-        wait_ready(first)
-        endpoints, done = [first.port], threading.Event()
+        until(lambda: proxy.has(first), first.said)
+        done = threading.Event()
 
         def send(number: int) -> None:
-            port = endpoints[number % len(endpoints)]
-            statuses[ask(port, PREDICT % len(ROW) + ROW).status] += 1
-            by_pod[port] += 1
+            statuses[ask(proxy.port, PREDICT % len(ROW) + ROW).status] += 1
 
         def end() -> None:
-            wait_ready(second)
-            endpoints[:] = [first.port, second.port]
-            ending = subprocess.Popen(pre_stop)
-            threading.Event().wait(PROPAGATION)
-            endpoints[:] = [second.port]
-            assert ending.wait(SECONDS) == 0
-            first.terminate()
+            until(lambda: proxy.has(second), second.said)
+            began = time.monotonic()
+            with subprocess.Popen(pre_stop) as ending:
+                threading.Event().wait(PROPAGATION)
+                proxy.hear_of_end(first)
+                assert ending.wait(SECONDS) == 0
+            first.signal(signal.SIGTERM)
             assert first.wait() == 0, first.said()
+            assert time.monotonic() - began < told["terminationGracePeriodSeconds"]
             done.set()
 
         with ThreadPoolExecutor(17) as threads:
@@ -165,6 +138,6 @@ def replaced(tmp_path: Path, count: int) -> None:
                 list(threads.map(send, range(number, number + 16)))
                 number += 16
             life.result(SECONDS)
-        assert ask(second.port, get("/v2/health/ready")).status == 200
     assert set(statuses) == {200}, statuses
-    assert len(by_pod) == 2
+    assert statuses[200] >= count
+    assert set(proxy.by_pod) == {first.http, second.http}

@@ -121,7 +121,7 @@ services:
 
 
 RAY_DEPLOYMENT = "trivium"
-"""What `trivium.ray` calls its deployment."""
+"""What our application on Ray Serve calls its deployment."""
 
 
 def ray(deployment: Deployment) -> dict[str, str]:

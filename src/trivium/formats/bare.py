@@ -46,6 +46,7 @@ _SYMBOL = "-symbol.json"
 _STARTS = {b"tree\n": "lightgbm", b"tree\r\n": "lightgbm"}
 _LEARNER = b"learner"
 _PROGRAM = re.compile(rb'\{\s*"base_code"\s*:\s*\{[^}]*"magic"\s*:\s*"pir"')
+_PICKLED = re.compile(rb"\x80[\x02-\x05]")
 _GRAPH = re.compile(rb"(\xef\xbb\xbf)?\s*(<\?xml[^>]*\?>\s*)?<net\s")
 BY_CONTENT = (".bst", ".json", ".txt", ".xml")
 """Suffixes that more than one library gives its files: their first bytes tell which it was."""
@@ -239,6 +240,16 @@ class LoneFileFormat:
             return file is not None and (not self._engines or _engine_of(file) in self._engines)
         except OSError:
             return False
+
+    def hint(self, path: Path) -> str:
+        """Say of a pickle that its name does not tell it."""
+        if self._engines or not path.is_dir():
+            return ""
+        files = [entry for entry in _seen(path) if entry.is_file() and not entry.suffix]
+        pickle = next((file for file in files if _PICKLED.match(_head(file))), None)
+        if pickle is None:
+            return ""
+        return f"{pickle.name} begins as a pickle does: rename {pickle.name} to {pickle.name}.pkl."
 
     def _inner(self, path: Path) -> Path:
         """Return the folder that a folder holds, and nothing but that. Raises OSError."""

@@ -1,0 +1,98 @@
+"""What people report of KServe's runtimes, staged anew with ours: layouts of /mnt/models, names, and what is said."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.harness import table_models
+from tests.harness.commands import refusal
+from tests.harness.digit_networks import write_onnx
+from tests.harness.kserve_pod import pod
+
+TRUSTED = {"TRIVIUM_ENGINE_PARAMETERS": "sklearn.trust_insecure_model_files=true"}
+
+
+def pipeline(folder: Path) -> None:
+    """What a pipeline leaves beside a model."""
+    table_models.write(folder / "svm.joblib", "sklearn")
+    for name, text in (("metadata.json", '{"framework": "sklearn"}'), ("conda.yaml", "a: 1\n")):
+        (folder / name).write_text(text)
+
+
+LAYOUTS: dict[str, tuple[str, Callable[[Path], Any]]] = {
+    "kserve#2198, any name": ("xgboost", lambda at: table_models.write(at / "final-v3.ubj", "xgboost")),
+    "kserve#1653 and #1696, files beside it": ("sklearn", pipeline),
+    "kserve#1684 and #2061, the folder of an archive": (
+        "xgboost",
+        lambda at: table_models.write(at / "data" / "model" / "iris.json", "xgboost"),
+    ),
+}
+
+
+@pytest.mark.parametrize("report", LAYOUTS)
+def test_a_layout_is_served_under_the_services_name(report: str, tmp_path: Path) -> None:
+    library, write = LAYOUTS[report]
+    mount = tmp_path / "mnt" / "models"
+    write(mount)
+    with pod(f"trivium-{library}", mount, tmp_path / "log", name="iris", variables=TRUSTED) as running:
+        running.await_ready()
+        answer = httpx.get(f"http://127.0.0.1:{running.http}/v1/models/iris")
+        assert (answer.status_code, answer.json()["ready"]) == (200, True)
+
+
+@pytest.mark.parametrize("suffix", ["ubj", "json"])
+def test_a_model_of_another_containers_root_is_opened(suffix: str, tmp_path: Path) -> None:
+    """kserve#4743: a model in an image is a link through /proc."""
+    table_models.write(tmp_path / "image" / "models" / f"xg.{suffix}", "xgboost")
+    mount = tmp_path / "mnt" / "models"
+    mount.parent.mkdir()
+    mount.symlink_to(f"/proc/{os.getpid()}/root{tmp_path / 'image' / 'models'}")
+    with pod("trivium-xgboost", mount, tmp_path / "log", name="xg") as running:
+        running.await_ready()
+
+
+def test_a_name_that_is_not_there_is_answered_with_the_one_that_is(tmp_path: Path) -> None:
+    """kserve#2755, #3682: the service is ready, and knows no model of the service's name."""
+    write_onnx(tmp_path / "mnt" / "models" / "digits" / "1" / "model.onnx")
+    with pod("trivium", tmp_path / "mnt" / "models", tmp_path / "log", name="sample") as running:
+        running.await_ready()
+        answer = httpx.get(f"http://127.0.0.1:{running.http}/v2/models/sample")
+        assert answer.status_code == 404
+        assert "digits" in answer.text
+
+
+def test_a_pod_without_a_model_does_not_become_ready(tmp_path: Path) -> None:
+    """kserve#3816, #1930: the model is missing, and the pod is ready all the same. Here it ends, and says why."""
+    mount = tmp_path / "mnt" / "models"
+    mount.mkdir(parents=True)
+    with pod("trivium-sklearn", mount, tmp_path / "log") as running:
+        assert running.wait() == 1
+        assert "The folder is empty" in running.said()
+
+
+def test_a_pickle_without_a_suffix_is_told_its_name(tmp_path: Path) -> None:
+    """kserve#1942: pickle.dump(model, open("inf-sample", "wb"))."""
+    table_models.write(tmp_path / "models" / "inf-sample", "sklearn")
+    said = refusal("check", f"iris={tmp_path / 'models'}")
+    assert "rename inf-sample to inf-sample.pkl" in " ".join(said.split())
+
+
+def test_several_files_are_named(tmp_path: Path) -> None:
+    """kserve#1696: two files, of which either may be the model."""
+    for name in ("model.joblib", "scaler.joblib"):
+        table_models.write(tmp_path / "models" / name, "sklearn")
+    said = refusal("check", f"iris={tmp_path / 'models'}", **TRUSTED)
+    assert "model.joblib, scaler.joblib" in " ".join(said.split())
+
+
+def test_a_models_own_folder_in_place_of_a_repository_is_told_so(tmp_path: Path) -> None:
+    """kserve#1075: storageUri names the folder of config.pbtxt, where Triton looks for folders of models."""
+    mount = tmp_path / "mnt" / "models"
+    write_onnx(mount / "1" / "model.onnx")
+    (mount / "config.pbtxt").write_text('name: "bert"\nbackend: "onnxruntime"\n')
+    with pod("trivium-triton", mount, tmp_path / "log") as running:
+        assert running.wait() == 1
+        assert "the name bert in the folder models" in running.said()
