@@ -8,8 +8,9 @@ import types
 from pathlib import Path
 
 from trivium.cli.main import main
+from trivium.core.clock import LoopWatch
 from trivium.core.workers import watch
-from trivium.frontends.http import sweeper
+from trivium.frontends.http import state
 
 
 def _dump(*_: object) -> None:
@@ -22,6 +23,6 @@ def _dump(*_: object) -> None:
 
 
 if __name__ == "__main__":
-    watch.SECONDS = sweeper._SECONDS = 1000.0
+    LoopWatch.PERIOD = watch.SECONDS = state.SWEEP_SECONDS = 1000.0
     signal.signal(signal.SIGUSR1, _dump)
     main()
