@@ -162,7 +162,10 @@ def test_a_script_of_sagemaker(server: ServerProcess) -> None:
     ("name", "mend"),
     [
         ("hostile", "option.trust_insecure_model_files=true"),
-        ("alone", "sklearn.trust_insecure_model_files=true"),  # without serving.properties it is no folder of DJL's
+        (
+            "alone",
+            "sklearn.trust_insecure_model_files=true",
+        ),  # without serving.properties it is no folder of DJL's
     ],
 )
 def test_pickles_without_the_word_are_not_opened(server: ServerProcess, name: str, mend: str) -> None:

@@ -20,6 +20,11 @@ def kinds_of(kind: type[ServeError]) -> Iterator[str]:
 
 def test_there_are_four_kinds_of_errors() -> None:
     for module in pkgutil.walk_packages(trivium.__path__, "trivium."):
-        if not module.name.endswith("__main__"):
+        if module.name.endswith("__main__"):
+            continue
+        try:
             importlib.import_module(module.name)
+        except ModuleNotFoundError as error:  # of an extra that no unit test needs
+            if error.name != "ray":
+                raise
     assert sorted(kinds_of(ServeError)) == sorted(KINDS)
