@@ -30,8 +30,8 @@ from trivium.demo import places
 ROOT = Path(__file__).parents[2]
 README, CONTRIBUTING = ROOT / "README.md", ROOT / "CONTRIBUTING.md"
 SECONDS = 60
-OTHERS = {"cd", "cp", "curl", "git", "pip", "sed", "sudo"}
-"""Commands that are not ours, of which only the syntax is checked."""
+OTHERS = {"cd", "cp", "curl", "git", "helm", "kubectl", "pip", "sed", "sudo"}
+"""Commands that are not ours, of which only the syntax is checked; files that a cluster gets, by `test_deploy`."""
 
 _FENCE = re.compile(r"^( *)```(python|console)([^\n]*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 _JOINT = re.compile(r"\||&&|;")

@@ -29,7 +29,7 @@ def _judged_image(context: click.Context, option: click.Parameter, value: str) -
 
 
 @click.command("deploy")
-@click.argument("path", type=click.Path(path_type=Path, exists=True))
+@click.argument("path", type=click.Path(path_type=Path))
 @click.option(
     "--to", "target", required=True, type=click.Choice(list(TARGETS)), help="What the files are for."
 )
@@ -63,6 +63,8 @@ def command(  # noqa: PLR0913 - an argument per option
     PATH is read as `trivium check` reads it; where something in it cannot be served nothing is written. No file that is
     there is changed.
     """
+    if not path.exists():
+        raise click.ClickException(f"There is no {path}. Name the folder or file that shall be served.")
     config = ServerConfig(models=ModelsConfig(engine_parameters=engine_parameters))
     models = asyncio.run(_read(path, config, gpus))
     specs = [model for model in models if isinstance(model, ModelSpec)]
