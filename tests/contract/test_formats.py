@@ -140,17 +140,35 @@ def a_typed_handler(root):
     return root
 
 
+def a_lone_file(root):
+    a_file(root, "whatever.onnx")
+    a_file(root, "metadata.json")
+    return root
+
+
+def a_lone_table(root):
+    a_file(root, "model.skops")
+    return root
+
+
 MODELS = {
     **{"bare": a_bare_model, "triton": a_repository, "djl": a_djl_folder, "torchserve": an_archive},
     **{"huggingface": checkpoint, "mlflow": a_folder_of_mlflow, "typed": a_typed_handler},
+    **{"lone_file": a_lone_file, "lone_table": a_lone_table},
 }
 """A path per format that it claims: a new format needs a row here."""
+
+BEHIND = {"lone_table": ["djl"]}
+"""Formats that claim the path of another one, and come behind it: DJL's own command reads it as theirs."""
 
 
 @every_format
 def test_what_it_claims_it_reads_and_nobody_else_claims(form, tmp_path):
     path = MODELS[form.name](tmp_path)
-    assert [other.name for other in CATALOGUE.formats if other.claims(path)] == [form.name]
+    assert [other.name for other in CATALOGUE.formats if other.claims(path)] == [
+        form.name,
+        *BEHIND.get(form.name, ()),
+    ]
     reading = form.read(path, Defaults(queue_items=17))
     assert isinstance(reading, ReadResult)
     assert reading.unreadable == ()

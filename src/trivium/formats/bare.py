@@ -5,7 +5,7 @@ file does not tell, nothing else here does: such a file is refused with the ways
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -59,12 +59,15 @@ _BEGINNINGS = {
 _BIN = ".bin"
 _SAVED = "saved_model.pb"
 _HEAD = 256
+_TABLES = ("sklearn", "lightgbm")
+"""Engines of estimators whose files DJL Serving gives to a handler."""
+
 _DEEPEST = 4
 """Folders around a folder with one model file."""
 
 FOLDERS: Mapping[str, str] = {"model.xml": "openvino"}
 """A file that makes a folder the model -> its engine, which opens further files beside it."""
-_OTHERS = ("serving.properties", "model.py", "config.pbtxt", "MAR-INF")
+_OTHERS = ("serving.properties", "model.py", "config.pbtxt", "MAR-INF", "MLmodel")
 """What makes such a folder another format's."""
 
 _RULES = {
@@ -222,28 +225,28 @@ class LoneFileFormat:
     """A folder that holds one model file, whatever its name, and no other folder: that file, named after the folder.
 
     So a model comes to a folder of its own where whoever fetches it decides the folder, as KServe does; an archive that
-    was unpacked there may have left folders that hold nothing but a folder. Files of any engine are asked for last: a
-    folder that another format knows is that format's. Those of `engines`, which have no further folders around them,
-    may go before others, whose folders have settings beside them.
+    was unpacked there may have left folders that hold nothing but a folder. This is asked for last: a folder that
+    another format knows is that format's. Those `of_tables`, which have no further folders around them, may go before
+    others, whose folders have settings beside them.
     """
 
-    def __init__(self, name: str, engines: Collection[str] = ()) -> None:
+    def __init__(self, name: str, *, of_tables: bool) -> None:
         self.name = name
-        whose = f" of {' or '.join(engines)}" if engines else ""
+        whose = f" of {' or '.join(_TABLES)}" if of_tables else ""
         self.expects = f"a folder without folders in it, with one model file{whose} among its files"
-        self._engines = engines
+        self._of_tables = of_tables
 
     def claims(self, path: Path) -> bool:
         """Return whether there is exactly one file that a bare file could be."""
         try:
             file = _lone_file(self._inner(path))
-            return file is not None and (not self._engines or _engine_of(file) in self._engines)
+            return file is not None and (_engine_of(file) in _TABLES) is self._of_tables
         except OSError:
             return False
 
     def hint(self, path: Path) -> str:
         """Say of a pickle that its name does not tell it."""
-        if self._engines or not path.is_dir():
+        if self._of_tables or not path.is_dir():
             return ""
         files = [entry for entry in _seen(path) if entry.is_file() and not entry.suffix]
         pickle = next((file for file in files if _PICKLED.match(_head(file))), None)
@@ -253,7 +256,7 @@ class LoneFileFormat:
 
     def _inner(self, path: Path) -> Path:
         """Return the folder that a folder holds, and nothing but that. Raises OSError."""
-        for _ in range(0 if self._engines else _DEEPEST):
+        for _ in range(0 if self._of_tables else _DEEPEST):
             entries = _seen(path) if path.is_dir() else []
             if len(entries) != 1 or not entries[0].is_dir() or entries[0].name.isdecimal():
                 break
@@ -305,8 +308,8 @@ def _lone_file(path: Path) -> Path | None:
 
 
 FORMAT = BareFormat()
-LONE = LoneFileFormat("lone file")
-LONE_TABLE = LoneFileFormat("lone file of tables", ("sklearn", "lightgbm"))
+LONE = LoneFileFormat("lone_file", of_tables=False)
+LONE_TABLE = LoneFileFormat("lone_table", of_tables=True)
 """Estimators that DJL Serving would hand to a handler of its own, which takes bodies and no tensors; with a
 serving.properties beside them they are DJL's. A `.bst` of LightGBM it takes for XGBoost's.
 """
