@@ -517,7 +517,7 @@ class Server:
             case DescribeAll(model, version):
                 return self._all_described(model, version)
             case List() | ListServed():
-                return listed(self._registry, operation)
+                return listed(self._registry, operation, self._state is ServerState.STARTING)
             case Statistics(model, version):
                 return self._registry.report(model, version)
             case Observe(model, version):

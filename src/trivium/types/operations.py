@@ -502,11 +502,12 @@ class ModelDescriptions(msgspec.Struct, frozen=True, gc=False):
 
 class Listing(msgspec.Struct, frozen=True, gc=False):
     """Rows sorted by model, then version number; `following` is the model to ask after for more, empty where there is
-    none.
+    none. While the server `is_starting` there may be models that it does not know yet.
     """
 
     versions: tuple[VersionStatus, ...]
     following: str = ""
+    is_starting: bool = False
 
 
 class RegionListing(msgspec.Struct, frozen=True, gc=False):

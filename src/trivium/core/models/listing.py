@@ -1,15 +1,18 @@
 """Answers which versions and models there are: all, a page of them, or what serves requests without a version."""
 
+import msgspec
+
 from trivium.core.models.registry import Registry
 from trivium.types.operations import List, Listing, ListServed, ServedModels
 from trivium.types.state import VersionState
 
 
-def listed(registry: Registry, operation: List | ListServed) -> Listing | ServedModels:
+def listed(registry: Registry, operation: List | ListServed, is_starting: bool) -> Listing | ServedModels:
     """Return the answer to either."""
     if isinstance(operation, ListServed):
         return ServedModels(registry.served())
-    return page(registry.listing(), operation.ready, operation.limit, operation.after)
+    found = page(registry.listing(), operation.ready, operation.limit, operation.after)
+    return msgspec.structs.replace(found, is_starting=True) if is_starting else found
 
 
 def page(listing: Listing, ready: bool, limit: int, after: str) -> Listing:

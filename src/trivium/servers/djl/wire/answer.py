@@ -215,7 +215,8 @@ def health_of(state: VersionState) -> str:
 
 def ping_of(listing: Listing, multi_status: bool, meter: DjlMeter) -> tuple[int, dict[str, str]]:
     """Return the code of a ping, and the worst state among each model's versions; those unloaded on purpose do not
-    count. `multi_status`: 207 while a model is being loaded. Once errors came too fast it is 503.
+    count. `multi_status`: 207 while a model is being loaded, or may still come at the start. Once errors came too fast
+    it is 503.
     """
     found: dict[str, set[str]] = {}
     for row in listing.versions:
@@ -226,7 +227,8 @@ def ping_of(listing: Listing, multi_status: bool, meter: DjlMeter) -> tuple[int,
         model: next(state for state in _WORST_FIRST if state in states) for model, states in found.items()
     }
     states = set(health.values())
-    code = 207 if multi_status and _PENDING in states else 200
+    is_loading = listing.is_starting or _PENDING in states
+    code = 207 if multi_status and is_loading else 200
     code = 500 if _FAILED in states else code
     return (503 if meter.is_exceeded else code), health
 

@@ -539,6 +539,8 @@ def test_a_model_that_loads_makes_a_ping_207_where_that_is_wanted() -> None:
         _, encoder = decoded("GET", "/ping", protocol=protocol)
         answer = encoder.encode(ResponsePart(answer=rows))
         assert shown(answer) == (status, {"a": {"status": "PENDING"}, "b": {"status": "Healthy"}})
+        early = encoder.encode(ResponsePart(answer=Listing((), is_starting=True)))
+        assert shown(early) == (status, {})
 
 
 def test_the_header_of_a_requests_id_can_be_set() -> None:
