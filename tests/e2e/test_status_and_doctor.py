@@ -24,6 +24,11 @@ def run(*words: str, variables: dict[str, str] | None = None) -> subprocess.Comp
     return subprocess.run([*COMMAND, *words], capture_output=True, text=True, timeout=SECONDS * 3, env=env)
 
 
+def interruptible() -> None:
+    """Have Ctrl-C mean what it does on a terminal, also below a program that was started in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_a_server_tells_how_it_does(tmp_path: Path) -> None:
     models.identity(tmp_path / "good", "echo", rows=16)
     with serve(tmp_path / "log", tmp_path / "good") as server:
@@ -69,7 +74,13 @@ def test_watching_goes_on_until_it_is_ended_and_survives_the_server(tmp_path: Pa
             command = [*COMMAND, "status", server.url, "--watch", "--json"]
             one, other = (
                 stack.enter_context(
-                    subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment())
+                    subprocess.Popen(
+                        command,
+                        stdout=subprocess.PIPE,
+                        text=True,
+                        env=environment(),
+                        preexec_fn=interruptible,
+                    )
                 )
                 for _ in range(2)
             )
@@ -89,7 +100,11 @@ def test_watching_on_a_terminal_shows_the_table_anew(tmp_path: Path) -> None:
     ours, theirs = os.openpty()
     with serve(tmp_path / "log", tmp_path / "good") as server, open(ours, "rb", buffering=0) as terminal:
         command = [*COMMAND, "status", server.url, "--watch"]
-        with subprocess.Popen(command, stdout=theirs, env=environment()) as watching:
+        with (
+            subprocess.Popen(command, stdout=theirs, env=environment(), preexec_fn=interruptible) as watching,
+            contextlib.ExitStack() as stack,
+        ):
+            stack.callback(watching.kill)
             os.close(theirs)
             seen = b""
             while seen.count(b"ready") < 2:
