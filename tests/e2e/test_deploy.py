@@ -3,6 +3,7 @@ schema, Ray's schema; and by what is served, when the processes are started as i
 """
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -201,6 +202,17 @@ def test_nothing_is_written_over_and_nothing_that_cannot_be_served(tmp_path: Pat
 
 def archive(folder: Path) -> None:
     boxes.torchserve(folder.parent)  # which makes model_store
+
+
+def test_a_name_that_no_manifest_can_hold_is_said(tmp_path: Path) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff/words"))
+    handler(path)
+    words = [*COMMAND, "deploy", path, "--to", "compose", "-o", tmp_path / "out"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert done.returncode == 1
+    assert "UTF-8" in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out").exists()
 
 
 PAGES: dict[str, tuple[str, Callable[[Path], Any]]] = {

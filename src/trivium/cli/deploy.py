@@ -96,8 +96,14 @@ def _write(folder: Path, made: dict[str, str]) -> None:
             f"{folder / there[0]} is there already, and is not changed. Remove it, or name another folder by -o."
         )
     try:
+        written = {name: text.encode() for name, text in made.items()}
+    except UnicodeEncodeError as error:
+        raise click.ClickException(
+            "A name in the folder is not UTF-8, which manifests are. Rename that file, or the folder."
+        ) from error
+    try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, text in made.items():
-            (folder / name).write_text(text)
+        for name, data in written.items():
+            (folder / name).write_bytes(data)
     except OSError as error:
         raise click.ClickException(f"{folder}: {said_by(error)}. Name a folder to write to by -o.") from error
