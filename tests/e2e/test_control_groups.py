@@ -87,7 +87,7 @@ def test_a_model_that_does_not_fit_into_the_group(within, tmp_path: Path) -> Non
     with running(
         log, "serve", folder, told_archive(tmp_path), prefix=within(HALF, 2 * 10**9, 15 * 10**8)
     ) as server:
-        server.await_line(re.compile(r"needs 900 MB of memory.*has 477 MB free", re.DOTALL))
+        server.await_line(re.compile(r"needs 900 MB of memory.*there are 477 MB free", re.DOTALL))
 
 
 @pytest.mark.parametrize("command", ["djl-serving", "torchserve"])
