@@ -8,10 +8,12 @@ from tests.harness.task_models import Tasks, task_spec, write_task
 
 from trivium.engines.hf.tasks.engine import ENGINE
 from trivium.types.errors import Code, ServeError
+from trivium.types.payload import Raw, RawForm, RawPart
 
 transformers = pytest.importorskip("transformers")
 torch = pytest.importorskip("torch")
 
+JSON = "application/json"
 TEXTS = (text(2, 40), text(3, 90), text(5, 12), text(8, 150))
 MASKED = ("the [MASK] is a statement", "a name [MASK] that is not in the class of the object", "[MASK]")
 PAIRS = tuple({"question": text(i, 20), "context": text(i + 20, 60 * i)} for i in (1, 3, 9))
@@ -321,6 +323,92 @@ def test_a_text_that_is_too_long_is_cut_where_that_is_asked(folders):
 def test_a_mask_that_is_missing_is_named(folders):
     with Tasks(folders("masks")) as tasks, pytest.raises(ServeError, match=r"no \[MASK\]"):
         tasks.ask("the statement")
+
+
+def rows(tasks, *texts, **more):
+    """The predictions of one request of KServe's v1 protocol; its error is raised."""
+    data = json.dumps({"instances": texts, **more}).encode()
+    (outcome,) = tasks.outcomes([Raw((RawPart(data, "application/json"),), form=RawForm.ROWS)])
+    if isinstance(outcome, ServeError):
+        raise outcome
+    document = json.loads(outcome.parts[0].data)
+    assert list(document) == ["predictions"]
+    return document["predictions"]
+
+
+def best(folder, kind, *texts):
+    """The number of the likeliest of what an Auto class scores, texts one by one."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    model = getattr(transformers, kind).from_pretrained(folder).eval()
+    with torch.no_grad():
+        return [model(**tokenizer(one, return_tensors="pt")).logits.argmax(-1)[0].tolist() for one in texts]
+
+
+def test_rows_of_kserve_are_answered_by_the_number_of_a_class(folders):
+    with Tasks(folders("classes")) as tasks:
+        expected = best(folders("classes"), "AutoModelForSequenceClassification", *TEXTS)
+        assert rows(tasks, *TEXTS) == expected
+        assert rows(tasks, *({"text": one} for one in TEXTS)) == expected
+        assert rows(tasks, "a " * 500) == rows(tasks, "a " * 126), "it is cut, as KServe does"
+
+
+def test_rows_of_kserve_are_answered_by_the_numbers_of_all_tokens(folders):
+    with Tasks(folders("tokens")) as tasks:
+        found = rows(tasks, *TEXTS)
+    assert found == [[one] for one in best(folders("tokens"), "AutoModelForTokenClassification", *TEXTS)]
+
+
+def test_rows_of_kserve_are_answered_by_the_words_of_masks(folders):
+    texts = (*MASKED, "the [MASK] of the [MASK]")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folders("masks"))
+    with Tasks(folders("masks")) as tasks:
+        found = rows(tasks, *texts)
+    for text_given, words in zip(texts, found, strict=True):
+        places = [at for at, one in enumerate(tokenizer(text_given)["input_ids"]) if one == 5]
+        (ids,) = best(folders("masks"), "AutoModelForMaskedLM", text_given)
+        assert words == tokenizer.decode([ids[at] for at in places])
+
+
+def test_rows_of_kserve_to_a_task_that_it_has_no_form_for(folders):
+    with Tasks(folders("features"), task="text-embedding") as tasks:
+        assert near(rows(tasks, *TEXTS), tasks.ask(list(TEXTS)))
+    with Tasks(folders("questions")) as tasks:
+        assert near(rows(tasks, *PAIRS), tasks.ask(list(PAIRS)))
+    with Tasks(folders("t5")) as tasks:
+        found = rows(tasks, *TEXTS[:2], parameters={"max_new_tokens": 8})
+        expected = tasks.ask(list(TEXTS[:2]), max_new_tokens=8)
+        assert found == [one["generated_text"] for one in expected]
+
+
+def test_rows_of_kserve_share_a_batch_with_other_requests(folders):
+    with Tasks(folders("classes")) as tasks:
+        mixed = [
+            Raw((RawPart(json.dumps({"instances": TEXTS[:1]}).encode(), JSON),), form=RawForm.ROWS),
+            Raw((RawPart(json.dumps({"inputs": TEXTS[0]}).encode(), JSON),)),
+            Raw((RawPart(json.dumps({"inputs": TEXTS[0]}).encode(), JSON),), form=RawForm.ROWS),
+        ]
+        counted, *told = [json.loads(one.parts[0].data) for one in tasks.outcomes(mixed)]
+    assert counted == {"predictions": best(folders("classes"), "AutoModelForSequenceClassification", TEXTS[0])}
+    assert told[0] == told[1]
+    assert told[0][0]["label"]
+
+
+@pytest.mark.parametrize(
+    ("instances", "words"),
+    [
+        ("a text", "no list"),
+        ([], "0 inputs"),
+        ([1], "type int"),
+        ([{"a": "b", "c": "d"}], "type dict"),
+        ([["a"]], "type list"),
+    ],
+)
+def test_rows_of_kserve_that_are_no_texts(folders, instances, words):
+    body_of = Raw((RawPart(json.dumps({"instances": instances}).encode(), JSON),), form=RawForm.ROWS)
+    with Tasks(folders("classes")) as tasks:
+        (outcome,) = tasks.outcomes([body_of])
+    assert outcome.code is Code.INVALID
+    assert words in outcome.message
 
 
 def test_an_answer_is_bounded(folders, monkeypatch):

@@ -11,6 +11,8 @@ from tests.harness import table_models
 from tests.harness.commands import refusal
 from tests.harness.digit_networks import write_onnx
 from tests.harness.kserve_pod import pod
+from tests.harness.server_process import serve
+from tests.models import folders
 
 TRUSTED = {"TRIVIUM_ENGINE_PARAMETERS": "sklearn.trust_insecure_model_files=true"}
 
@@ -25,6 +27,10 @@ def pipeline(folder: Path) -> None:
 LAYOUTS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "kserve#2198, any name": ("xgboost", lambda at: table_models.write(at / "final-v3.ubj", "xgboost")),
     "kserve#1653 and #1696, files beside it": ("sklearn", pipeline),
+    "kserve#1684, the folder of an archive around a pickle": (
+        "sklearn",
+        lambda at: table_models.write(at / "model" / "model.joblib", "sklearn"),
+    ),
     "kserve#1684 and #2061, the folder of an archive": (
         "xgboost",
         lambda at: table_models.write(at / "data" / "model" / "iris.json", "xgboost"),
@@ -96,3 +102,23 @@ def test_a_models_own_folder_in_place_of_a_repository_is_told_so(tmp_path: Path)
     with pod("trivium-triton", mount, tmp_path / "log") as running:
         assert running.wait() == 1
         assert "the name bert in the folder models" in running.said()
+
+
+def test_rows_of_texts_to_the_models_of_djls_translators(tmp_path: Path) -> None:
+    """kserve#3393: the requests of KServe's guide; a prediction is what the translator answers for a row."""
+    pytest.importorskip("torch")
+    places = [folders.sentences(tmp_path / "sentences"), folders.questions(tmp_path / "questions")]
+    pair = {"question": "How is the weather", "paragraph": "The weather is nice, it is beautiful day"}
+    with serve(tmp_path / "log", *places) as server:
+
+        def predicted(model: str, *rows: object) -> httpx.Response:
+            return httpx.post(f"{server.url}/v1/models/{model}:predict", json={"instances": rows}, timeout=60)
+
+        texts = ("Parse the file.", "Hello, my dog is cute")
+        together = httpx.post(f"{server.url}/predictions/sentences", json={"inputs": texts}, timeout=60).json()
+        assert predicted("sentences", *texts).json() == {"predictions": together}
+        (found,) = predicted("questions", pair).json()["predictions"]
+        asked = httpx.post(f"{server.url}/predictions/questions", json=pair, timeout=60)
+        assert found["answer"] == asked.text or found == asked.json()
+        refused = predicted("sentences")
+        assert (refused.status_code, list(refused.json())) == (400, ["error"])

@@ -1,12 +1,13 @@
 """Payloads of every kind, as hypothesis draws them, and both sides of the wire by hand."""
 
+import msgspec
 import numpy as np
 from hypothesis import strategies as st
 
 from trivium.core.workers.wire import AnswerReader
 from trivium.types.datatype import DataType
 from trivium.types.operations import Infer, SequenceRef, WantedOutput
-from trivium.types.payload import Listed, Raw, RawPart, Tensor, Tensors
+from trivium.types.payload import Listed, Raw, RawForm, RawPart, Tensor, Tensors
 from trivium_worker.wire import frames, values
 from trivium_worker.wire.frames import AnswerTexts
 
@@ -38,10 +39,11 @@ singles = st.lists(tensors(), max_size=3).map(lambda items: Tensors(tuple(items)
 payloads = st.recursive(
     singles, lambda inner: st.lists(inner, max_size=3).map(lambda all_: Listed(tuple(all_))), max_leaves=4
 )
+formed = st.builds(msgspec.structs.replace, raws, form=st.sampled_from(RawForm))
 infers = st.builds(
     Infer,
     st.just("m"),
-    payloads,
+    payloads | formed,
     id=names,
     outputs=st.lists(st.builds(WantedOutput, names), max_size=2).map(tuple),
     parameters=st.dictionaries(names, scalars, max_size=2),
@@ -60,7 +62,8 @@ def said(payload):
     if isinstance(payload, list):
         return [(t.name, t.datatype, t.shape, _contents(t.array())) for t in payload]
     parts = [(bytes(p.data), p.content_type, p.name, p.filename) for p in payload.parts]
-    return parts, dict(payload.properties), tuple(payload.query), payload.status, payload.reason
+    form = payload.form.value if isinstance(payload, Raw) else payload.form or RawForm.BODY.value
+    return parts, dict(payload.properties), tuple(payload.query), payload.status, payload.reason, form
 
 
 def _contents(array):

@@ -120,7 +120,7 @@ RUNTIMES: Sequence[KserveRuntime] = (
     TORCHSERVE,
     _single("onnx", "1", "model.onnx"),
     _single("pytorch", "2", "model.pt, a TorchScript file or a program of torch.export"),
-    _single("huggingface", "1", "config.json, model.safetensors, tokenizer.json", _V2),
+    _single("huggingface", "1", "config.json, model.safetensors, tokenizer.json"),
     _single("sklearn", "1", "model.skops, or model.joblib, which has to be trusted"),
     _single("xgboost", "1", "model.ubj, model.json or model.bst"),
     _single("lightgbm", "4", "model.bst or model.txt"),

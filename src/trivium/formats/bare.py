@@ -226,8 +226,8 @@ class LoneFileFormat:
 
     So a model comes to a folder of its own where whoever fetches it decides the folder, as KServe does; an archive that
     was unpacked there may have left folders that hold nothing but a folder. This is asked for last: a folder that
-    another format knows is that format's. Those `of_tables`, which have no further folders around them, may go before
-    others, whose folders have settings beside them.
+    another format knows is that format's. Those `of_tables` may go before others, whose folders have settings beside
+    them.
     """
 
     def __init__(self, name: str, *, of_tables: bool) -> None:
@@ -239,7 +239,7 @@ class LoneFileFormat:
     def claims(self, path: Path) -> bool:
         """Return whether there is exactly one file that a bare file could be."""
         try:
-            file = _lone_file(self._inner(path))
+            file = _lone_file(_inner(path))
             return file is not None and (_engine_of(file) in _TABLES) is self._of_tables
         except OSError:
             return False
@@ -254,20 +254,11 @@ class LoneFileFormat:
             return ""
         return f"{pickle.name} begins as a pickle does: rename {pickle.name} to {pickle.name}.pkl."
 
-    def _inner(self, path: Path) -> Path:
-        """Return the folder that a folder holds, and nothing but that. Raises OSError."""
-        for _ in range(0 if self._of_tables else _DEEPEST):
-            entries = _seen(path) if path.is_dir() else []
-            if len(entries) != 1 or not entries[0].is_dir() or entries[0].name.isdecimal():
-                break
-            path = entries[0]
-        return path
-
     def read(self, path: Path, defaults: Defaults) -> ReadResult:
         """One version, "1", as the file by itself would be."""
         if path.name in ("", ".."):
             path = path.resolve()
-        path = self._inner(path)
+        path = _inner(path)
         file = _lone_file(path)
         if file is None:
             found = "no model file, or several"
@@ -292,6 +283,16 @@ class LoneFileFormat:
 
 def _seen(path: Path) -> list[Path]:
     return [entry for entry in path.iterdir() if not entry.name.startswith(".")]
+
+
+def _inner(path: Path) -> Path:
+    """Return the folder that a folder holds, and nothing but that. Raises OSError."""
+    for _ in range(_DEEPEST):
+        entries = _seen(path) if path.is_dir() else []
+        if len(entries) != 1 or not entries[0].is_dir() or entries[0].name.isdecimal():
+            break
+        path = entries[0]
+    return path
 
 
 def _lone_file(path: Path) -> Path | None:

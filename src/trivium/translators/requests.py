@@ -6,8 +6,11 @@ Source: spec sheet `djl`, section 10: the data is the body, the field `data`, or
 import json
 from collections.abc import Mapping
 
+from trivium.codecs import json_documents
 from trivium.codecs.header_text import essence
+from trivium.codecs.v1_bodies import INSTANCES
 from trivium.translators.faults import refusal_in_words, unfit
+from trivium.types.errors import ServeError
 from trivium.types.operations import Infer
 from trivium.types.payload import Raw, RawPart
 
@@ -51,6 +54,15 @@ def property_of(raw: Raw, name: str) -> str:
 def content_type_of(raw: Raw, part: RawPart) -> str:
     """Return the content type of the data without its parameters, in lower case."""
     return essence(part.content_type or property_of(raw, "content-type"))
+
+
+def instances_of(data: bytes | memoryview) -> bytes | None:
+    """Return the list of rows of a body of KServe's v1 protocol as JSON; None for a body that has none by that name."""
+    try:
+        rows = json_documents.fields_of(data).get(INSTANCES)
+    except ServeError:
+        return None  # whoever reads the whole says what is wrong with it
+    return None if rows is None or not bytes(rows).lstrip().startswith(b"[") else bytes(rows)
 
 
 def text_of(data: bytes | memoryview) -> str:

@@ -238,6 +238,7 @@ def read_payload(told: dict[str, Any], data: memoryview) -> Whole | Generate | G
         raw["status"],
         raw["reason"],
         raw.get("path", ""),
+        raw.get("form", ""),
     )
 
 

@@ -146,10 +146,11 @@ class Part:
 
 class Raw:
     """A body that nobody has looked into. `query` has its arguments in order, with repeats; `path` is what stood behind
-    the model's route, None where that has none. In an answer `status` and `reason` are for HTTP (0: nothing said).
+    the model's route, None where that has none. `form` says what the only part is where its content type does not, by
+    the word that the server has for it. In an answer `status` and `reason` are for HTTP (0: nothing said).
     """
 
-    __slots__ = ("parts", "path", "properties", "query", "reason", "status")
+    __slots__ = ("form", "parts", "path", "properties", "query", "reason", "status")
 
     def __init__(
         self,
@@ -159,6 +160,7 @@ class Raw:
         status: int = 0,
         reason: str = "",
         path: str | None = "",
+        form: str = "",
     ) -> None:
         self.parts = list(parts)
         self.properties = {} if properties is None else properties
@@ -166,6 +168,7 @@ class Raw:
         self.status = status
         self.reason = reason
         self.path = path
+        self.form = form
 
 
 Payload = list[Tensor] | Raw

@@ -25,7 +25,7 @@ from trivium.types.interfaces import (
     StreamsAnswers,
 )
 from trivium.types.operations import Infer
-from trivium.types.payload import Payload, Raw, RawPart, RequestPayload, Tensors
+from trivium.types.payload import Payload, Raw, RawForm, RawPart, RequestPayload, Tensors
 from trivium.types.running import Batch, ItemId, Outcome, Placement, WorkerCommand
 from trivium.types.spec import ModelSpec
 from trivium_worker.runtime.adapter import Adapter, Host, Setup, Step
@@ -181,7 +181,8 @@ class StepAdapter(Adapter):
 def _payload(payload: values.Payload) -> RequestPayload:
     if isinstance(payload, values.Raw):
         parts = tuple(RawPart(memoryview(p.data), p.content_type, p.name, p.filename) for p in payload.parts)
-        return Raw(parts, payload.properties, tuple(payload.query), path=payload.path)
+        form = RawForm(payload.form or RawForm.BODY)
+        return Raw(parts, payload.properties, tuple(payload.query), path=payload.path, form=form)
     return Tensors(
         tuple(binary.decode(t.name, BY_NAME[t.datatype], t.shape, memoryview(t.data)) for t in payload)
     )

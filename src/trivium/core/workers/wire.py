@@ -51,6 +51,7 @@ def raw_text(raw: Raw) -> dict[str, object]:
         "status": raw.status,
         "reason": raw.reason,
         "path": raw.path,
+        "form": raw.form.value,
     }
 
 
@@ -201,7 +202,7 @@ class BatchWriter:
         if len(raw.parts) != 1 or asked:
             return frames.text({"raw": raw_text(raw), **asked})
         (part,) = raw.parts
-        told = tuple(raw.properties.items()), raw.query, raw.status, raw.reason, raw.path
+        told = tuple(raw.properties.items()), raw.query, raw.status, raw.reason, raw.path, raw.form
         key = part.name, part.content_type, part.filename, len(part.data), told
         about = self._texts.get(key)
         if about is None:

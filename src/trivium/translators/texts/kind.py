@@ -24,6 +24,7 @@ from trivium.translators.requests import (
     content_type_of,
     data_of,
     fields_of,
+    instances_of,
     property_of,
 )
 from trivium.translators.texts.encoding import EncodedTexts, TextEncoder
@@ -33,7 +34,7 @@ from trivium.types.datatype import Array, DataType
 from trivium.types.errors import Code, ServeError, frameless
 from trivium.types.findings import Finding
 from trivium.types.operations import Infer
-from trivium.types.payload import Raw, RawPart, Tensors
+from trivium.types.payload import Raw, RawForm, RawPart, Tensors
 from trivium.types.running import Translated
 from trivium.types.spec import Isolation, ModelSpec
 
@@ -77,11 +78,14 @@ class TextTask:
 
 
 class TextState(NamedTuple):
-    """Keeps what the answer to a request needs apart from the model's outputs."""
+    """Keeps what the answer to a request needs apart from the model's outputs. `of_rows`: it came by KServe's v1
+    protocol, and is answered by predictions.
+    """
 
     request: Any
     encodings: Sequence[TokenRow]
     accept: str
+    of_rows: bool = False
 
 
 class TextKind:
@@ -166,6 +170,8 @@ class TextTranslator:
             answer = self._answers.decode(arrays, state.encodings, state.request)
         except ServeError as error:
             raise refused(error) from error
+        if state.of_rows:
+            return json_answer({"predictions": answer})
         if self._bare and isinstance(answer, dict) and JSON not in by_preference(state.accept):
             return text_answer(str(answer[self._bare]))
         return json_answer(answer)
@@ -182,10 +188,11 @@ class TextTranslator:
             if len(part.data) > MOST_JSON:
                 raise unfit(f"The input has {len(part.data)} bytes; {MOST_JSON} are read at most.")
             kind = content_type_of(raw, part)
-            asked = self._answers.parse(bytes(part.data), kind, fields)
+            rows = instances_of(part.data) if raw.form is RawForm.ROWS else None
+            asked = self._answers.parse(bytes(part.data) if rows is None else rows, kind, fields)
         except ServeError as error:
             return frameless(refused(error))
-        return TextState(asked, (), property_of(raw, "accept"))
+        return TextState(asked, (), property_of(raw, "accept"), rows is not None)
 
     def _encoded(
         self, states: Sequence[TextState], encode: Encode | None = None

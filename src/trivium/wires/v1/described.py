@@ -37,13 +37,13 @@ _ANSWER: JsonSchema = {"anyOf": [object_of({PREDICTIONS: ANYTHING}), object_of({
 
 
 def _of_model(spec: ModelSpec) -> ModelBodies | None:
-    """Describe the rows of a model of tensors: objects with a value for each input."""
-    if not spec.inputs:
+    """Describe the rows of a model of tensors: objects with a value for each input, or what its translator takes."""
+    if not spec.inputs or spec.translator is not None:
         return None
     needed = {one.name: ANYTHING for one in spec.inputs if not one.optional}
     others = {one.name: ANYTHING for one in spec.inputs if one.optional}
     rows: list[JsonSchema] = [object_of(needed, others)]
-    if len(spec.inputs) == 1:
+    if len(needed) == 1:
         rows.append(ANYTHING)
     request = object_of({INSTANCES: list_of({"anyOf": rows})})
     return ModelBodies(json_body(request), {"200": DescribedBody({JSON_KIND: _ANSWER})})

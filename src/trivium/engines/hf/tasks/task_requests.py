@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from trivium.codecs.request_fields import RequestFields, decode_request, field_error
+from trivium.codecs.v1_bodies import INSTANCES
 from trivium.types.model_tasks import ModelTask
 
 MOST_INPUTS = 256
@@ -37,14 +38,15 @@ Text = str | Question
 
 
 class TaskRequest(msgspec.Struct, frozen=True, gc=False):
-    """Holds one request: its `inputs`, whether there `is_one` that was not in a list, its parameters, and the `key`
-    that requests have in common which share a call.
+    """Holds one request: its `inputs`, whether there `is_one` that was not in a list, its parameters, the `key` that
+    requests have in common which share a call, and whether its inputs were rows of KServe's v1 protocol (`of_rows`).
     """
 
     inputs: tuple[Text, ...]
     is_one: bool
     parameters: Mapping[str, Any]
     key: bytes
+    of_rows: bool = False
 
 
 def _flag(fields: RequestFields, name: str) -> Any:
@@ -162,6 +164,25 @@ def read_body(data: bytes | memoryview, content_type: str, task: ModelTask) -> T
     return read_request(decode_request(data), task)
 
 
+def read_rows(data: bytes | memoryview, task: ModelTask) -> TaskRequest:
+    """Read a body of KServe's v1 protocol, whose texts are cut where they are too long. INVALID, naming the field.
+
+    `{"instances": [...]}` has a text for each row, or an object with it alone. A body without them is one as LMI's.
+    """
+    document = decode_request(data)
+    if INSTANCES not in document:
+        return read_request(document, task)
+    rows = document[INSTANCES]
+    if not isinstance(rows, list):
+        raise field_error(INSTANCES, f"The field '{INSTANCES}' is no list; expected is a list of texts.")
+    told = RequestFields(document).objects("parameters")
+    cut = {"truncation": True} if "truncation" in PARAMETERS[task] else {}
+    others = {name: value for name, value in document.items() if name not in (INSTANCES, "parameters")}
+    inputs = rows if task is ModelTask.QUESTIONS else [_only_text(row) for row in rows]
+    read = read_request({**others, "inputs": inputs, "parameters": {**cut, **told}}, task)
+    return msgspec.structs.replace(read, key=b"rows" + read.key, of_rows=True)
+
+
 def read_request(document: Mapping[str, Any], task: ModelTask) -> TaskRequest:
     """Read a JSON object. INVALID, naming the field."""
     fields = RequestFields(document)
@@ -201,6 +222,11 @@ def _judge_choices(fields: RequestFields, found: Mapping[str, Any]) -> None:
     if wanted > beams and not found.get("do_sample"):
         why = f"num_beams is {beams}, and without do_sample there are only as many answers. Raise num_beams."
         raise fields.contradiction("num_return_sequences", why)
+
+
+def _only_text(row: Any) -> Any:
+    """Return the only value of a row that has it by a name."""
+    return next(iter(row.values())) if isinstance(row, dict) and len(row) == 1 else row
 
 
 def _input(given: Any, task: ModelTask) -> Text:

@@ -19,11 +19,13 @@ from trivium.engines.hf.tasks.heads import (
     TextClassesHead,
     ZeroShotHead,
 )
+from trivium.engines.hf.tasks.predictions import PREDICTIONS, listed
 from trivium.engines.hf.tasks.task_model import TaskModel
 from trivium.engines.hf.tasks.task_requests import (
     TaskRequest,
     read_body,
     read_request,
+    read_rows,
 )
 from trivium.engines.hf.tasks.task_tensors import ANSWER, EMBEDDING, document_of
 from trivium.engines.hf.tasks.token_heads import QuestionsHead, TokenClassesHead
@@ -31,7 +33,7 @@ from trivium.types.datatype import DataType
 from trivium.types.errors import Code, ServeError, frameless, named
 from trivium.types.model_tasks import WRITTEN, ModelTask
 from trivium.types.operations import Infer
-from trivium.types.payload import Payload, Raw, RawPart, Tensor, Tensors
+from trivium.types.payload import Payload, Raw, RawForm, RawPart, Tensor, Tensors
 from trivium.types.running import Batch, Outcome, Ran
 
 log = logging.getLogger(__name__)
@@ -90,8 +92,9 @@ class TaskRunner:
         return Ran(outcomes)
 
     def stream(self, infer: Infer, send: Callable[[Payload], bool]) -> Outcome:
-        """See `StreamsAnswers`. A client of tensors gets its answer whole."""
-        if isinstance(infer.payload, Tensors):
+        """See `StreamsAnswers`. A client of tensors, or of KServe's v1 protocol, gets its answer whole."""
+        payload = infer.payload
+        if isinstance(payload, Tensors) or (isinstance(payload, Raw) and payload.form is RawForm.ROWS):
             return self.run(Batch([0], [infer], [1])).outcomes[0]
         assert self._writes is not None, "it streams"
 
@@ -152,6 +155,8 @@ class TaskRunner:
             raise ServeError(
                 Code.TOO_LARGE, f"The request has {len(part.data)} bytes; at most {MOST_BYTES} are read."
             )
+        if payload.form is RawForm.ROWS:
+            return read_rows(part.data, self._task)
         return read_body(part.data, part.content_type, self._task)
 
     def _answers(self, group: Sequence[_Asked]) -> list[Any]:
@@ -168,7 +173,9 @@ class TaskRunner:
         return [self._answers([asked])[0] for asked in group]
 
     def _computed(self, group: Sequence[_Asked]) -> list[Any]:
-        parameters = group[0].request.parameters
+        request = group[0].request
+        parameters = request.parameters
+        predict = PREDICTIONS.get(self._task) if request.of_rows else None
         every = [one for asked in group for one in asked.inputs]
         if self._writes is not None:
             made = iter(self._writes.answers(every, parameters))
@@ -177,12 +184,22 @@ class TaskRunner:
                 self._head_of(),
                 (self._loaded.call([row for one in every for row in one.rows])),
             )
-            made = iter([head.finish(one, [next(outputs) for _ in one.rows], parameters) for one in every])
+            computed = ((one, [next(outputs) for _ in one.rows]) for one in every)
+            made = iter(
+                [
+                    head.finish(one, found, parameters)
+                    if predict is None
+                    else predict(self._loaded, one, found)
+                    for one, found in computed
+                ]
+            )
         return [[next(made) for _ in asked.inputs] for asked in group]
 
     def _written(self, asked: _Asked, answers: list[Any], payload: Payload) -> Outcome:
         if isinstance(payload, Tensors):
             return Tensors((self._tensor(answers),))
+        if asked.request.of_rows:
+            return Raw((RawPart(msgspec.json.encode(listed(answers)), _JSON),))
         several = asked.request.parameters.get("num_return_sequences", 1) > 1
         is_bare = asked.request.is_one and (several or (self._head is not None and self._head.is_bare))
         whole = answers[0] if is_bare else answers
