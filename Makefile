@@ -147,10 +147,15 @@ vllm: .venv-vllm/.made  ## The real vLLM on this processor: its signatures besid
 	.venv-ray/bin/pip install --quiet --disable-pip-version-check --editable '.[ray]' pytest hypothesis onnx fastapi httpx
 	touch $@
 
+# With what a language model is opened by, which is too much for the sample in e2e.
+.venv-ray/.llm: .venv-ray/.made
+	.venv-ray/bin/pip install --quiet --disable-pip-version-check torch==2.13.0 'transformers>=5.24,<6' 'safetensors>=0.4.3' 'accelerate>=1.1'
+	touch $@
+
 bench-ray: .venv-ray/.made  ## What a request costs through Ray Serve, beside its own echo; needs wrk.
 	.venv-ray/bin/python -m bench.ray_serve
 
-ray: .venv-ray/.made  ## Model folders as an application of Ray Serve, on a cluster of this machine.
+ray: .venv-ray/.made .venv-ray/.llm  ## Model folders as an application of Ray Serve, on a cluster of this machine.
 	TRIVIUM_RAY_ROUNDS=20 .venv-ray/bin/python -m pytest --disable-warnings -W default tests/e2e/test_ray.py tests/e2e/test_serve_on_ray.py tests/e2e/test_ray_rounds.py
 
 soak: .venv-test/.made .venv-tokenizers/npm/.made  ## The whole of what the end-to-end tests sample; takes hours.

@@ -388,7 +388,9 @@ def test_rows_of_kserve_share_a_batch_with_other_requests(folders):
             Raw((RawPart(json.dumps({"inputs": TEXTS[0]}).encode(), JSON),), form=RawForm.ROWS),
         ]
         counted, *told = [json.loads(one.parts[0].data) for one in tasks.outcomes(mixed)]
-    assert counted == {"predictions": best(folders("classes"), "AutoModelForSequenceClassification", TEXTS[0])}
+    assert counted == {
+        "predictions": best(folders("classes"), "AutoModelForSequenceClassification", TEXTS[0])
+    }
     assert told[0] == told[1]
     assert told[0][0]["label"]
 

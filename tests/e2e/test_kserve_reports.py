@@ -115,7 +115,9 @@ def test_rows_of_texts_to_the_models_of_djls_translators(tmp_path: Path) -> None
             return httpx.post(f"{server.url}/v1/models/{model}:predict", json={"instances": rows}, timeout=60)
 
         texts = ("Parse the file.", "Hello, my dog is cute")
-        together = httpx.post(f"{server.url}/predictions/sentences", json={"inputs": texts}, timeout=60).json()
+        together = httpx.post(
+            f"{server.url}/predictions/sentences", json={"inputs": texts}, timeout=60
+        ).json()
         assert predicted("sentences", *texts).json() == {"predictions": together}
         (found,) = predicted("questions", pair).json()["predictions"]
         asked = httpx.post(f"{server.url}/predictions/questions", json=pair, timeout=60)

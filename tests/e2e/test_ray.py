@@ -1,6 +1,8 @@
 """`trivium.ray:app` on a local Ray cluster: what clients get through Ray Serve, and what its configuration changes."""
 
 import contextlib
+import json
+import re
 import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -8,10 +10,12 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from tests.e2e.asked_requests import OPTIONS, VOLATILE, recorded
 from tests.e2e.test_asgi import Answered, answered, difference
 from tests.fixtures import models
+from tests.harness import language_models
 from tests.harness.keys import KEYS, key_file
 from tests.harness.raw_http import ask, connect, get, post, reset
 from tests.harness.server_process import serve, until
@@ -153,6 +157,68 @@ def test_a_stream_arrives_as_it_is_made_and_ends_with_its_client(cluster: RayClu
     reset(plug)
     until(lambda: "ended a" in log.read_text(), log.read_text)
     assert ask(cluster.port, get("/models/v2/health/ready")).status == 200
+
+
+def test_a_language_model_writes_whole_and_streamed_and_ends_with_its_client(
+    cluster: RayCluster, tmp_path: Path
+) -> None:
+    """With one slot: a stream whose client has gone would keep the next request waiting for all of its tokens."""
+    for library in ("torch", "transformers"):
+        pytest.importorskip(library, reason="`make ray` installs what language models need.")
+    path = language_models.write(tmp_path / "words", "llama")
+    parameters = {"engine_parameters": "hf.threads=1,hf.slots=1"}
+    cluster.deploy(application(path, args=parameters))
+    with serve(tmp_path / "log", path, "--engine-parameters", parameters["engine_parameters"]) as front:
+        cluster.await_running("models", 1)
+        for route, fields in (
+            ("/v1/completions", {"prompt": [5, 6, 7]}),
+            ("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi"}]}),
+        ):
+            body = {"model": "words", "max_tokens": 8, "temperature": 0, "ignore_eos": True, **fields}
+            places = ((front.port, ""), (cluster.port, "/models"))
+            wanted, found = (choice(port, prefix + route, body) for port, prefix in places)
+            assert wanted["finish_reason"] == "length"
+            assert found == wanted
+            streams = [
+                [delta_of(event) for event in events(port, prefix + route, body)] for port, prefix in places
+            ]
+            assert streams[0] == streams[1]
+            assert len(streams[0]) > 2
+            said = wanted["text"] if "text" in wanted else wanted["message"]["content"]
+            assert "".join(streams[1]) == said
+    long = {"model": "words", "prompt": [5, 6, 7], "max_tokens": 240, "ignore_eos": True, "stream": True}
+    for _ in range(3):
+        plug = connect(cluster.port)
+        plug.sendall(post("/models/v1/completions", json.dumps(long).encode()))
+        assert b"data: {" in plug.recv(2**16) + plug.recv(2**16)
+        reset(plug)
+    assert choice(cluster.port, "/models/v1/completions", {**long, "max_tokens": 2, "stream": False})
+    text = ask(cluster.port, get("/models/metrics")).body.decode()
+    (made,) = re.findall(r"^trivium_generated_tokens_total\{.*\} (\S+)$", text, re.MULTILINE)
+    assert float(made) < 3 * long["max_tokens"], "they ended with their clients"
+
+
+def choice(port: int, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    """The one choice of an answer."""
+    answer = httpx.post(f"http://127.0.0.1:{port}{path}", json=body, timeout=120)
+    assert answer.status_code == 200, answer.text
+    (found,) = answer.json()["choices"]
+    return dict(found)
+
+
+def events(port: int, path: str, body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The events of a streamed answer."""
+    answer = httpx.post(f"http://127.0.0.1:{port}{path}", json={**body, "stream": True}, timeout=120)
+    assert answer.status_code == 200, answer.text
+    lines = answer.text.split("\n\n")
+    assert lines[-2:] == ["data: [DONE]", ""]
+    return [json.loads(line[6:]) for line in lines[:-2]]
+
+
+def delta_of(event: Mapping[str, Any]) -> str:
+    """The text that an event adds."""
+    (found,) = event["choices"]
+    return str(found["text"] if "text" in found else found["delta"].get("content") or "")
 
 
 def test_a_user_config_is_applied_while_it_serves(cluster: RayCluster, tmp_path: Path) -> None:

@@ -71,6 +71,7 @@ LIBRARIES = (
     Library("bitsandbytes", "quantised weights", "quantize"),
     Library("boto3", "models of s3://", "s3"),
     Library("huggingface_hub", "models of the hub", "hub"),
+    Library("ray", "beyond one machine", "ray"),
     Library("watchfiles", "--reload at once", "reload"),
     Library("opentelemetry.sdk", "traces over OTLP", "otlp"),
 )

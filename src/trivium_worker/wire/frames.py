@@ -231,15 +231,16 @@ def read_payload(told: dict[str, Any], data: memoryview) -> Whole | Generate | G
             raw["parts"], _cut(raw["parts"], data), strict=False
         )
     ]
-    return Raw(
+    body = Raw(
         parts,
         dict(raw["properties"]),
         [(name, value) for name, value in raw["query"]],
         raw["status"],
         raw["reason"],
         raw.get("path", ""),
-        raw.get("form", ""),
     )
+    body.form = raw.get("form", "")
+    return body
 
 
 def _cut(rows: list[Any], data: memoryview) -> list[memoryview]:

@@ -160,7 +160,6 @@ class Raw:
         status: int = 0,
         reason: str = "",
         path: str | None = "",
-        form: str = "",
     ) -> None:
         self.parts = list(parts)
         self.properties = {} if properties is None else properties
@@ -168,7 +167,7 @@ class Raw:
         self.status = status
         self.reason = reason
         self.path = path
-        self.form = form
+        self.form = ""
 
 
 Payload = list[Tensor] | Raw
