@@ -17,6 +17,7 @@ from ray.serve.schema import LoggingConfig
 from trivium import catalogue
 from trivium.commands.asgi_application import AsgiApplication
 from trivium.commands.stopping import EXTRA
+from trivium.frontends.asgi.caller import Message, Receive, Send
 from trivium.ray.scaling_policy import METRIC, by_saturation
 from trivium.types.errors import Code, ServeError
 from trivium.types.sources import Place, located
@@ -50,8 +51,8 @@ def app(paths: Any, /, **options: Any) -> Application:
     drain = catalogue.configured(**given).server.drain_timeout
     _application(found, given)  # refuses here what every replica would refuse
 
-    def made() -> AsgiApplication:
-        return _application(found, given)
+    def made() -> ReplicaApplication:
+        return ReplicaApplication(_application(found, given))
 
     deployment = serve.deployment(
         serve.ingress(made)(_replica_class(found)),
@@ -62,6 +63,35 @@ def app(paths: Any, /, **options: Any) -> Application:
         **amount,
     )
     return deployment.bind()
+
+
+class ReplicaApplication:
+    """An application as a replica runs it: one whose models cannot be loaded begins all the same, and its first check of
+    health raises why. Of a lifespan that fails Ray tells whoever deploys it no more than that.
+    """
+
+    def __init__(self, served: AsgiApplication) -> None:
+        self.served = served
+
+    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        """See `AsgiApplication`."""
+        if scope["type"] != "lifespan":
+            await self.served(scope, receive, send)
+            return
+        has_failed = False
+
+        async def tell(message: Message) -> None:
+            nonlocal has_failed
+            has_failed = message["type"] == "lifespan.startup.failed"
+            await send({"type": "lifespan.startup.complete"} if has_failed else message)
+
+        try:
+            await self.served(scope, receive, tell)
+        except Exception:
+            if not has_failed:
+                raise
+            await receive()
+            await send({"type": "lifespan.shutdown.complete"})
 
 
 # Ray takes builders of one parameter alone.
@@ -76,11 +106,17 @@ def _replica_class(first: Sequence[Any]) -> type:
     class Replica:
         """One whole server in a process of Ray's."""
 
-        app: AsgiApplication
+        app: ReplicaApplication
 
         async def check_health(self) -> None:
-            """Raise RuntimeError where the server does not answer that it lives: Ray then replaces the replica."""
-            if status := await _fault(self.app):
+            """Raise RuntimeError where the server does not answer that it lives: Ray then replaces the replica.
+            ServeError where it could not be started.
+            """
+            try:
+                status = await _fault(self.app.served)
+            except ServeError as error:
+                raise _on_this_node(error) from error
+            if status:
                 raise RuntimeError(f"The server in this replica answers {_HEALTH} with {status}.")
 
         async def reconfigure(self, user_config: Any) -> None:
@@ -89,13 +125,20 @@ def _replica_class(first: Sequence[Any]) -> type:
             like one of `revision`, has the files looked at anew. Raises ServeError for what cannot be served; what
             served before does so still.
             """
-            await self.app.exchange(_changed(user_config, first))
+            await self.app.served.exchange(_changed(user_config, first))
 
         async def record_autoscaling_stats(self) -> dict[str, float]:
             """Report how full the fullest model is."""
-            return {METRIC: await self.app.saturation()}
+            return {METRIC: await self.app.served.saturation()}
 
     return Replica
+
+
+def _on_this_node(error: ServeError) -> ServeError:
+    """Return an error of the start with where the files are looked for."""
+    where = f"Paths are those of the replica's node, relative ones of {os.getcwd()}."
+    way = "Give paths that every node has, or addresses, or the folder as the working_dir of the runtime_env."
+    return ServeError(error.code, spoken(f"{error.message} {where} {way}"))
 
 
 def _changed(user_config: Any, first: Sequence[Any]) -> list[Place]:
