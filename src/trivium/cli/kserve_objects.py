@@ -57,13 +57,12 @@ def _serving(*places: str) -> tuple[str, ...]:
     )
 
 
-def _single(name: str, number: str, example: str, protocols: tuple[str, ...] = _ALL) -> KserveRuntime:
+def _single(name: str, number: str, example: str) -> KserveRuntime:
     return KserveRuntime(
         f"trivium-{name}",
         ((name, number),),
         _serving(_NAMED),
         f"One model of {name}, under the name of its InferenceService.",
-        protocols,
         example=example,
     )
 

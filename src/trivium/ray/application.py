@@ -66,8 +66,8 @@ def app(paths: Any, /, **options: Any) -> Application:
 
 
 class ReplicaApplication:
-    """An application as a replica runs it: one whose models cannot be loaded begins all the same, and its first check of
-    health raises why. Of a lifespan that fails Ray tells whoever deploys it no more than that.
+    """An application as a replica runs it: one whose models cannot be loaded begins all the same, and its first check
+    of health raises why. Of a lifespan that fails Ray tells whoever deploys it no more than that.
     """
 
     def __init__(self, served: AsgiApplication) -> None:
