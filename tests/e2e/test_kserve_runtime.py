@@ -239,7 +239,7 @@ def test_our_runtime_serves_a_sample_as_another_user(tmp_path: Path, envelope: s
             [*another_user(), tmp_path / "bin" / command[0], *command[1:]],
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={**environment(), "TMPDIR": str(work), "TEMP": str(work), **variables},
+            env={**environment(), **variables, "TMPDIR": str(work), "TEMP": str(work)},
             cwd=work,
         )
     try:
