@@ -350,6 +350,10 @@ def test_rows_of_kserve_are_answered_by_the_number_of_a_class(folders):
         assert rows(tasks, *TEXTS) == expected
         assert rows(tasks, *({"text": one} for one in TEXTS)) == expected
         assert rows(tasks, "a " * 500) == rows(tasks, "a " * 126), "it is cut, as KServe does"
+        scored = rows(tasks, *TEXTS, parameters={"top_k": 3})
+        assert near(scored, tasks.ask(list(TEXTS), top_k=3)), (
+            "kserve#3958: who asks for probabilities gets them"
+        )
 
 
 def test_rows_of_kserve_are_answered_by_the_numbers_of_all_tokens(folders):

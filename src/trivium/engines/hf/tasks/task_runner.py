@@ -175,7 +175,8 @@ class TaskRunner:
     def _computed(self, group: Sequence[_Asked]) -> list[Any]:
         request = group[0].request
         parameters = request.parameters
-        predict = PREDICTIONS.get(self._task) if request.of_rows else None
+        is_plain = request.of_rows and not parameters.keys() - {"truncation"}
+        predict = PREDICTIONS.get(self._task) if is_plain else None
         every = [one for asked in group for one in asked.inputs]
         if self._writes is not None:
             made = iter(self._writes.answers(every, parameters))
