@@ -6,7 +6,7 @@ import re
 import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from tests.harness.server_process import serve, until
 
 ray = pytest.importorskip("ray", reason="Ray is not in this environment; `make ray` makes one that has it.")
 
-from tests.harness.ray_cluster import RayCluster, ray_cluster, replicas  # noqa: E402
+from tests.harness.ray_cluster import RayCluster, proxies, ray_cluster, replicas  # noqa: E402
 
 import trivium.ray  # noqa: E402
 from trivium import demo  # noqa: E402
@@ -157,6 +157,30 @@ def test_a_stream_arrives_as_it_is_made_and_ends_with_its_client(cluster: RayClu
     reset(plug)
     until(lambda: "ended a" in log.read_text(), log.read_text)
     assert ask(cluster.port, get("/models/v2/health/ready")).status == 200
+
+
+def test_a_killed_proxy_cuts_what_it_carried_and_comes_back(cluster: RayCluster, tmp_path: Path) -> None:
+    path = handler(tmp_path / "made")
+    log = tmp_path / "made/log"
+    cluster.deploy(application(path))
+    cluster.await_running("models", 1)
+    plug = connect(cluster.port)
+    plug.sendall(post("/models/predictions/Slow", b'{"text": "a", "pause": 0.2}'))
+    assert plug.recv(4096)
+    (proxy,) = proxies()
+    proxy.kill()
+    with contextlib.closing(plug), contextlib.suppress(ConnectionError):
+        while plug.recv(4096):
+            pass
+    until(lambda: "ended a" in log.read_text(), log.read_text)
+
+    def answers() -> bool:
+        with contextlib.suppress(OSError, HTTPException):
+            return status("127.0.0.1", cluster.port, "/models/v2/health/ready") == 200
+        return False
+
+    until(answers, lambda: "no proxy", 120)
+    assert log.read_text().count("begun a") == 1, "nobody asks again for who was cut"
 
 
 def test_a_language_model_writes_whole_and_streamed_and_ends_with_its_client(

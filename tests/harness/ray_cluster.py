@@ -109,6 +109,11 @@ def replicas() -> list[psutil.Process]:
     return [each for each in family() if any("ServeReplica:" in word for word in _words(each))]
 
 
+def proxies() -> list[psutil.Process]:
+    """The processes of proxies that live."""
+    return [each for each in family() if any("ProxyActor" in word for word in _words(each))]
+
+
 def family() -> list[psutil.Process]:
     """All that lives of the cluster of this test, but for the test itself."""
     found = []
