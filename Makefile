@@ -162,6 +162,7 @@ bench-ray: .venv-ray/.made  ## What a request costs through Ray Serve, beside it
 
 ray: .venv-ray/.made .venv-ray/.llm  ## Model folders as an application of Ray Serve, on a cluster of this machine.
 	TRIVIUM_RAY_ROUNDS=20 .venv-ray/bin/python -m pytest --disable-warnings -W default tests/e2e/test_ray.py tests/e2e/test_ray_reports.py tests/e2e/test_serve_on_ray.py tests/e2e/test_ray_rounds.py
+	RAY_SERVE_ENABLE_HA_PROXY=1 RAY_SERVE_THROUGHPUT_OPTIMIZED=1 .venv-ray/bin/python -m pytest --disable-warnings -W default tests/e2e/test_ray_rounds.py
 
 soak: .venv-test/.made .venv-tokenizers/npm/.made  ## The whole of what the end-to-end tests sample; takes hours.
 	.venv-test/bin/python -m pytest -m soak tests/contract tests/e2e
