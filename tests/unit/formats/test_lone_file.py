@@ -59,7 +59,9 @@ def test_folders_around_it_do_not_name_it(tmp_path: Path) -> None:
 
 def test_tables_of_two_libraries_alone_go_before_other_formats(tmp_path: Path) -> None:
     assert not LONE_TABLE.claims(folder(tmp_path / "a", "model.ubj"))
-    assert not LONE_TABLE.claims(folder(tmp_path / "d", "iris/model.joblib"))
+    assert LONE_TABLE.claims(folder(tmp_path / "d", "iris/model.joblib"))
+    assert not LONE_TABLE.claims(folder(tmp_path / "e", "iris/model.joblib", "iris/serving.properties"))
+    assert not LONE_TABLE.claims(folder(tmp_path / "f", "iris/model.joblib", "flowers/model.joblib"))
     assert LONE_TABLE.claims(folder(tmp_path / "b", "model.joblib"))
     assert LONE_TABLE.claims(folder(tmp_path / "c", "model.bst", start=b"tree\nversion=v4"))
 

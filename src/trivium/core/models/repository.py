@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 import shutil
-import stat
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from trivium.core.graph.policy import circle, circular, members, waves
 from trivium.core.models import trust_policy, version_policy
+from trivium.core.models.claims import FormatClaims
 from trivium.core.models.source_policy import applied, with_fit_names
 from trivium.core.models.sources import MemberSources, Source, fetched_for
 from trivium.files import lies_within
@@ -20,7 +20,7 @@ from trivium.types.core_config import CoreConfig
 from trivium.types.errors import Code, ConfigError, ServeError, anew, frameless, said_by
 from trivium.types.fetching import FetchModel
 from trivium.types.findings import Finding, Severity
-from trivium.types.interfaces import Format, SupportsHint, SupportsMembers, SupportsOverride, SupportsSource
+from trivium.types.interfaces import Format, SupportsMembers, SupportsOverride, SupportsSource
 from trivium.types.operations import Load
 from trivium.types.sources import ModelSource, Place
 from trivium.types.spec import InvalidModel, ModelSpec, ReadResult
@@ -75,7 +75,7 @@ class Repository:
         executor: Executor,
         fetch: FetchModel = no_fetch,
     ) -> None:
-        self._formats = formats
+        self._claims = FormatClaims(formats)
         self._executor = executor
         self.defaults = config.defaults
         installs = config.defaults.installs and config.installs_registered
@@ -124,13 +124,7 @@ class Repository:
         """Read it as the format that is given, whatever is in it now, else as the first that claims it, and with what
         is `asked` of it. Raises NOT_FOUND for a path that cannot be opened or that no format knows.
         """
-        self.sources.append(Source(path, form or self._claiming(path), asked))
-
-    def _claiming(self, path: Path) -> Format:
-        form = next((form for form in self._formats if form.claims(path)), None)
-        if form is None:
-            raise ServeError(Code.NOT_FOUND, self._unclaimed(path))
-        return form
+        self.sources.append(Source(path, form or self._claims.of(path), asked))
 
     async def _claimed(self, path: Path, within: str = "") -> Format:
         """Find the format where nobody waits: of an archive it may be known only by all that is in it. NOT_FOUND, too,
@@ -139,7 +133,7 @@ class Repository:
 
         def claiming() -> Format:
             _check_within(path, within)
-            return self._claiming(path)
+            return self._claims.of(path)
 
         try:
             async with asyncio.timeout(READ_SECONDS):
@@ -218,7 +212,7 @@ class Repository:
                 raise ConfigError(invalid.findings)
             names = dict.fromkeys(spec.name for spec in reading.specs)
             if not names:
-                raise ServeError(Code.NOT_FOUND, self._unclaimed(source.path))
+                raise ServeError(Code.NOT_FOUND, self._claims.unclaimed(source.path))
             for name in names:
                 entry = _entry(name, reading, source)
                 if name in found and found[name].asked != entry.asked:
@@ -258,7 +252,7 @@ class Repository:
                 member = await self._fetched(asked)
             else:
                 path = Path(asked.uri)
-                member = Source(path, self._claiming(path), asked)
+                member = Source(path, self._claims.of(path), asked)
             member = replace(member, is_registered=owner.is_registered, is_member=True)
             self._members.add(member, owner)
         return member
@@ -372,30 +366,24 @@ class Repository:
         read = partial(form.read, source.path)
         if asked is not None and isinstance(form, SupportsSource):
             read = partial(form.read_source, source.path, asked)
+
+        def read_with_ways_out() -> ReadResult:
+            reading = read(defaults)
+            return replace(
+                reading,
+                unreadable=tuple(
+                    self._claims.with_way_out(one, source.path, form) for one in reading.unreadable
+                ),
+            )
+
         try:
             async with asyncio.timeout(READ_SECONDS):
-                reading = await asyncio.get_running_loop().run_in_executor(self._executor, read, defaults)
+                reading = await asyncio.get_running_loop().run_in_executor(self._executor, read_with_ways_out)
         except TimeoutError:
             return ReadResult((), (_unread(source.path),))
         if asked is not None and source.fetched is not None:
             reading = _under_its_uri(reading, source.path, asked)
         return with_fit_names(reading if asked is None else applied(reading, asked, takes_settings))
-
-    def _unclaimed(self, path: Path) -> str:
-        expected = "; ".join(f"{form.name}: {form.expects}" for form in self._formats)
-        inside = ""
-        try:
-            if stat.S_ISDIR(path.stat().st_mode):
-                entries = sorted(entry.name for entry in path.iterdir())[:10]
-                inside = f" It holds: {', '.join(entries)}." if entries else " The folder is empty."
-        except OSError as error:
-            if not isinstance(error, FileNotFoundError):
-                return f"{said_by(error)}: {path}."
-            where = "" if path.is_absolute() else f", which begins at {Path.cwd()}"
-            return f"{said_by(error)}: {path}. Correct the path{where}."
-        hints = (form.hint(path) for form in self._formats if isinstance(form, SupportsHint))
-        inside += "".join(f" {hint}" for hint in hints if hint)
-        return f"Nothing to serve was found in {path}.{inside} Known formats are: {expected}."
 
 
 def _check_within(path: Path, folder: str) -> None:

@@ -81,6 +81,22 @@ def test_what_a_format_cannot_read_is_passed_on(tmp_path):
     assert read([tmp_path / "a"], Named("a", lambda path: ReadResult((), (bad,)))) == ([], [bad])
 
 
+def test_a_model_that_another_format_reads_is_told_the_way_out(tmp_path):
+    found = Finding(Severity.ERROR, "f", 1, "k", "x")
+    inner, other = (
+        InvalidModel("m", tmp_path / "a" / "bm", (found,)),
+        InvalidModel("n", tmp_path / "a" / "n", (found,)),
+    )
+    first = Named("a", lambda path: ReadResult((), (inner, other)))
+    _, (told, untold) = read([tmp_path / "a"], first, Named("b"))
+    assert untold == other
+    assert told.findings[0] == found
+    assert str(told.findings[1]) == (
+        f"{tmp_path}/a/bm: a folder has models of one format (a), and this is one of b. "
+        f"Give each as a path of its own: {tmp_path}/a/*"
+    )
+
+
 def test_a_second_model_of_one_name_is_refused_and_the_first_stays(tmp_path):
     paths = [tmp_path / "a1", tmp_path / "a2"]
     found, (twice,) = read(paths, Named("a", versions("m", "1")))
