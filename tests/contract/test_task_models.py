@@ -417,6 +417,16 @@ def test_rows_of_kserve_that_are_no_texts(folders, instances, words):
     assert words in outcome.message
 
 
+def test_rows_of_kserve_beside_inputs_are_refused_and_no_neighbour_is_hurt(folders):
+    both, one = ({"instances": TEXTS[:1], "inputs": "a"}, {"instances": TEXTS[:1]})
+    bodies = [Raw((RawPart(json.dumps(each).encode(), JSON),), form=RawForm.ROWS) for each in (both, one)]
+    with Tasks(folders("classes")) as tasks:
+        refused, answered = tasks.outcomes(bodies)
+    assert refused.code is Code.INVALID
+    assert "both 'instances' and 'inputs'" in refused.message
+    assert json.loads(answered.parts[0].data)["predictions"]
+
+
 def test_an_answer_is_bounded(folders, monkeypatch):
     with Tasks(folders("masks")) as tasks, pytest.raises(ServeError, match="at most 2000 are answered"):
         tasks.ask("[MASK] " * 50, top_k=100)

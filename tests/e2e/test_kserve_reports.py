@@ -122,5 +122,8 @@ def test_rows_of_texts_to_the_models_of_djls_translators(tmp_path: Path) -> None
         (found,) = predicted("questions", pair).json()["predictions"]
         asked = httpx.post(f"{server.url}/predictions/questions", json=pair, timeout=60)
         assert found["answer"] == asked.text or found == asked.json()
+        twice = {"instances": texts, "inputs": texts}
+        answer = httpx.post(f"{server.url}/v1/models/sentences:predict", json=twice, timeout=60)
+        assert (answer.status_code, "both 'instances' and 'inputs'" in answer.text) == (400, True)
         refused = predicted("sentences")
         assert (refused.status_code, list(refused.json())) == (400, ["error"])

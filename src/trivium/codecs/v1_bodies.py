@@ -8,7 +8,7 @@ or `{"inputs": value}`, where a value is the only input, or an object with each 
 import base64
 import binascii
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -35,14 +35,20 @@ _OBJECT = re.compile(rb"[ \t\r\n]*\{")
 _OF_B64 = re.compile(rb'[ \t\r\n]*\[?[ \t\r\n]*\{[ \t\r\n]*"b64"')
 
 
+def judge_forms(fields: Collection[str]) -> None:
+    """Refuse a body that has rows and tensors, of which one would be dropped. Raises INVALID."""
+    if INSTANCES in fields and INPUTS in fields:
+        raise _invalid("it has both 'instances' and 'inputs'", _FORMS)
+
+
 def read_rows(data: Buffer, wanted: Wanted) -> tuple[Tensor, ...]:
     """The inputs of a model. INVALID for what is no such document, an input that the model does not have, and rows that
     differ in their names.
     """
     fields = json_documents.fields_of(data)
-    if (INSTANCES in fields) == (INPUTS in fields):
-        both = "both 'instances' and 'inputs'" if INSTANCES in fields else "no 'instances'"
-        raise _invalid(f"it has {both}", _FORMS)
+    judge_forms(fields)
+    if INSTANCES not in fields and INPUTS not in fields:
+        raise _invalid("it has no 'instances'", _FORMS)
     if INPUTS in fields:
         return _columns(fields[INPUTS], wanted)
     rows = fields[INSTANCES]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from trivium.codecs import json_documents
 from trivium.codecs.header_text import essence
-from trivium.codecs.v1_bodies import INSTANCES
+from trivium.codecs.v1_bodies import INSTANCES, judge_forms
 from trivium.translators.faults import refusal_in_words, unfit
 from trivium.types.errors import ServeError
 from trivium.types.operations import Infer
@@ -57,11 +57,15 @@ def content_type_of(raw: Raw, part: RawPart) -> str:
 
 
 def instances_of(data: bytes | memoryview) -> bytes | None:
-    """Return the list of rows of a body of KServe's v1 protocol as JSON; None for a body that has none by that name."""
+    """Return the list of rows of a body of KServe's v1 protocol as JSON; None for a body that has none by that name.
+    Raises INVALID for one that has tensors beside them.
+    """
     try:
-        rows = json_documents.fields_of(data).get(INSTANCES)
+        fields = json_documents.fields_of(data)
     except ServeError:
         return None  # whoever reads the whole says what is wrong with it
+    judge_forms(fields)
+    rows = fields.get(INSTANCES)
     return None if rows is None or not bytes(rows).lstrip().startswith(b"[") else bytes(rows)
 
 

@@ -32,7 +32,7 @@ class FormatClaims:
         if other is None:
             return one
         found = f"a folder has models of one format ({form.name}), and this is one of {other.name}"
-        hint = f"Give each as a path of its own: {folder}/*"
+        hint = f"Give each as a path of its own: trivium serve {folder}/*"
         added = Finding(Severity.ERROR, str(one.root), None, "", found, "", hint)
         return replace(one, findings=(*one.findings, added))
 

@@ -93,7 +93,7 @@ def test_a_model_that_another_format_reads_is_told_the_way_out(tmp_path):
     assert told.findings[0] == found
     assert str(told.findings[1]) == (
         f"{tmp_path}/a/bm: a folder has models of one format (a), and this is one of b. "
-        f"Give each as a path of its own: {tmp_path}/a/*"
+        f"Give each as a path of its own: trivium serve {tmp_path}/a/*"
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from trivium.codecs.request_fields import RequestFields, decode_request, field_error
-from trivium.codecs.v1_bodies import INSTANCES
+from trivium.codecs.v1_bodies import INSTANCES, judge_forms
 from trivium.types.model_tasks import ModelTask
 
 MOST_INPUTS = 256
@@ -172,6 +172,7 @@ def read_rows(data: bytes | memoryview, task: ModelTask) -> TaskRequest:
     document = decode_request(data)
     if INSTANCES not in document:
         return read_request(document, task)
+    judge_forms(document)
     rows = document[INSTANCES]
     if not isinstance(rows, list):
         raise field_error(INSTANCES, f"The field '{INSTANCES}' is no list; expected is a list of texts.")
