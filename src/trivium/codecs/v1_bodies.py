@@ -36,7 +36,7 @@ _OF_B64 = re.compile(rb'[ \t\r\n]*\[?[ \t\r\n]*\{[ \t\r\n]*"b64"')
 
 
 def judge_forms(fields: Collection[str]) -> None:
-    """Refuse a body that has rows and tensors, of which one would be dropped. Raises INVALID."""
+    """Refuse a body that has rows and tensors, since it asks for two answers. Raises INVALID."""
     if INSTANCES in fields and INPUTS in fields:
         raise _invalid("it has both 'instances' and 'inputs'", _FORMS)
 
