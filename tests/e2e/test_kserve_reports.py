@@ -12,6 +12,7 @@ from tests.harness.commands import refusal
 from tests.harness.digit_networks import write_onnx
 from tests.harness.kserve_pod import pod
 from tests.harness.server_process import serve
+from tests.harness.task_models import write_task
 from tests.models import folders
 
 TRUSTED = {"TRIVIUM_ENGINE_PARAMETERS": "sklearn.trust_insecure_model_files=true"}
@@ -127,3 +128,48 @@ def test_rows_of_texts_to_the_models_of_djls_translators(tmp_path: Path) -> None
         assert (answer.status_code, "both 'instances' and 'inputs'" in answer.text) == (400, True)
         refused = predicted("sentences")
         assert (refused.status_code, list(refused.json())) == (400, ["error"])
+
+
+def test_arguments_of_kserves_servers_are_taken(tmp_path: Path) -> None:
+    """kserve#4240, #3087 and #4475: --enable_docs_url=True; and those that examples of KServe have beside it."""
+    mount = tmp_path / "mnt" / "models"
+    table_models.write(mount / "model.ubj", "xgboost")
+    words = (
+        "--enable_docs_url=True",
+        "--model_name=mine",
+        "--workers",
+        "2",
+        "--nthread=1",
+        "--enable_grpc=false",
+    )
+    with pod("trivium-xgboost", mount, tmp_path / "log", name="iris", words=words) as running:
+        running.await_ready()
+        url = f"http://127.0.0.1:{running.http}"
+        assert httpx.get(f"{url}/v1/models/mine").json()["ready"] is True
+        assert httpx.get(f"{url}/v1/models/iris").status_code == 404
+        assert httpx.get(f"{url}/docs").status_code == 200
+        said = running.said()
+        for name in ("enable_docs_url", "workers", "nthread"):
+            assert f"--{name} has no effect: " in said
+        assert "gRPC on" not in said
+
+
+def test_arguments_of_kserves_server_for_hugging_face_are_taken(tmp_path: Path) -> None:
+    """kserve#3393 and the guide to text classification: --model_name, --max_length, --dtype, --task."""
+    mount = tmp_path / "mnt" / "models"
+    pytest.importorskip("torch")
+    write_task(mount, "classes")
+    words = ("--model_name=bert", "--max_length=16", "--dtype=float32", "--task=sequence_classification")
+    with pod("trivium-huggingface", mount, tmp_path / "log", name="text", words=words) as running:
+        running.await_ready()
+        asked = {"instances": ["ab cd"]}
+        answer = httpx.post(f"http://127.0.0.1:{running.http}/v1/models/bert:predict", json=asked, timeout=60)
+        assert answer.status_code == 200, answer.text
+
+
+def test_an_argument_that_would_change_answers_ends_the_pod_with_its_sentence(tmp_path: Path) -> None:
+    mount = tmp_path / "mnt" / "models"
+    table_models.write(mount / "model.ubj", "xgboost")
+    with pod("trivium-xgboost", mount, tmp_path / "log", words=("--return_probabilities",)) as running:
+        assert running.wait() == 1
+        assert '"parameters"' in running.said()

@@ -37,6 +37,8 @@ def main(words: Sequence[str]) -> int:
         start = container_start(words, surroundings(os.environ, Path("/")))
     except ValueError as error:
         return _refused(str(error), 1)
+    for note in start.notes:
+        print(note, file=sys.stderr, flush=True)  # noqa: T201 - nothing else of a command has begun
     return _become(start)
 
 

@@ -9,6 +9,8 @@ Any other words are the command itself, as in those images.
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from trivium.cli.kserve_words import TranslatedArguments, translated
+
 SERVE_AS = "SERVE_AS"
 """Variable that says which server `serve` means, where what is there does not."""
 CONFIG = "/home/model-server/config.properties"
@@ -42,14 +44,15 @@ class Surroundings(NamedTuple):
 
 
 class ContainerStart(NamedTuple):
-    """Holds the command to run, and the variables that it gets where nobody has set them."""
+    """Holds the command to run, its variables where nobody has set them, and sentences for the log."""
 
     words: tuple[str, ...]
     variables: Mapping[str, str] = {}
+    notes: tuple[str, ...] = ()
 
 
 def container_start(words: Sequence[str], around: Surroundings) -> ContainerStart:
-    """Return what to run. Raises ValueError with a sentence for a variable that cannot be."""
+    """Return what to run. Raises ValueError with a sentence for a variable or an argument that cannot be."""
     name, rest = (words[0], tuple(words[1:])) if words else ("serve", ())
     if name == "serve":
         name = _server(around, rest)
@@ -65,7 +68,11 @@ def container_start(words: Sequence[str], around: Surroundings) -> ContainerStar
         variables = {**told, **_addresses(around, "SERVING_")}
         return ContainerStart((name, *rest), variables)
     if name == "trivium" and rest[:1] and rest[0] in _LISTENING:
-        return ContainerStart((name, *rest), {"TRIVIUM_HOST": "0.0.0.0"})
+        behind = TranslatedArguments(rest[1:])
+        if rest[0] == "serve":
+            behind = translated(rest[1:], around.variables)
+        words = (name, rest[0], *behind.words)
+        return ContainerStart(words, {"TRIVIUM_HOST": "0.0.0.0"}, behind.notes)
     return ContainerStart((name, *rest))
 
 
