@@ -143,3 +143,26 @@ def test_a_folder_that_cannot_be_trusted_is_not_used(
     compiling.keep(variables)
     assert "TORCHINDUCTOR_CACHE_DIR" not in variables
     assert "is not kept over a restart" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("most", "removed"),
+    [(600, []), (599, ["c"]), (400, ["c"]), (399, ["c", "a"]), (0, ["c", "a"])],
+)
+def test_what_was_used_least_recently_goes_first_and_what_is_in_use_stays(
+    compiling: Any, most: int, removed: list[str]
+) -> None:
+    found = [(500.0, 100, "a"), (9999.0, 300, "b"), (400.0, 200, "c")]
+    assert compiling.surplus(found, most, 10_000.0) == removed
+
+
+def test_a_folder_is_trimmed_to_its_bound(compiling: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "compiled"
+    for age, name in enumerate(["new", "old", "older"]):
+        file = folder / "aa" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"x" * 100)
+        os.utime(file, (1e9 - age, 1e9 - age))
+    compiling.trim(str(folder), 150)
+    assert [file.name for file in folder.rglob("*") if file.is_file()] == ["new"]
+    compiling.trim(str(tmp_path / "nowhere"), 0)

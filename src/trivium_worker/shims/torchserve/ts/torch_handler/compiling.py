@@ -5,6 +5,7 @@ takes stands in no file of an eager model. The first call of a compiled model ta
 second batch size; later sizes need no compilation.
 """
 
+import contextlib
 import logging
 import os
 import shutil
@@ -22,6 +23,11 @@ _FORM = (
     "shape of one row, or of several inputs a list of such shapes; the last two may be left out"
 )
 _MOST_SIZES = 64
+MOST_KEPT = 4 * 2**30
+"""Bytes that are kept of what was compiled; what was used least recently goes first, when a worker starts."""
+
+_IN_USE = 3600.0
+"""Seconds for which a file stays after its last use: whoever compiles beside us may need it."""
 
 
 def compiled(model: Any, settings: "dict[str, Any]", device: str) -> Any:
@@ -93,7 +99,35 @@ def keep(variables: "MutableMapping[str, str]") -> None:
             INDUCTOR_CACHE,
         )
         return
+    trim(folder, MOST_KEPT)
     variables[INDUCTOR_CACHE] = folder
+
+
+def trim(folder: str, most: int) -> None:
+    """Remove files of the folder that were used least recently, until they have at most so many bytes. Inductor finds
+    each by its content, and makes anew what is not there.
+    """
+    found = []
+    for place, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(place, name)
+            with contextlib.suppress(OSError):
+                told = os.lstat(path)
+                found.append((max(told.st_atime, told.st_mtime), told.st_size, path))
+    for path in surplus(found, most, time.time()):
+        with contextlib.suppress(OSError):
+            os.remove(path)
+
+
+def surplus(found: "list[tuple[float, int, str]]", most: int, now: float) -> "list[str]":
+    """The files, told by last use, size and path, that are beyond a bound in bytes, least recently used first."""
+    held, chosen = sum(size for _, size, _ in found), []
+    for used, size, path in sorted(found):
+        if held <= most or used > now - _IN_USE:
+            break
+        held -= size
+        chosen.append(path)
+    return chosen
 
 
 def warm_up(model: Any, settings: "dict[str, Any]", device: Any) -> None:
