@@ -120,7 +120,7 @@ def trim(folder: str, most: int) -> None:
 
 
 def surplus(found: "list[tuple[float, int, str]]", most: int, now: float) -> "list[str]":
-    """The files, told by last use, size and path, that are beyond a bound in bytes, least recently used first."""
+    """The paths beyond a bound in bytes, least recently used first. A file is its last use, size and path."""
     held, chosen = sum(size for _, size, _ in found), []
     for used, size, path in sorted(found):
         if held <= most or used > now - _IN_USE:
