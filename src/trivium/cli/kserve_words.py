@@ -121,7 +121,8 @@ def _told_apart(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
         if not word.startswith("--") or name not in _KNOWN:
             kept.append(word)
         elif name in _WITHOUT_VALUE:
-            given[name] = value or "true"
+            if not has_value or value.lower() in _TRUE:
+                given[name] = "true"
         else:
             found = value if has_value else next(rest, "")
             if not found:

@@ -33,6 +33,7 @@ MODEL = "iris=/mnt/models"
             (MODEL, "--ssl_certfile=a", "--ssl_keyfile=b"),
             (MODEL, "--http-tls-certificate", "a", "--http-tls-key", "b"),
         ),
+        ((MODEL, "--trust_remote_code=false", "--return_probabilities=False"), (MODEL,)),
         ((MODEL, "--no_such=1"), (MODEL, "--no_such=1")),
     ],
 )
