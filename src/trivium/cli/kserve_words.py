@@ -97,7 +97,7 @@ def translated(words: Sequence[str], variables: Mapping[str, str]) -> Translated
     """
     kept, given = _told_apart(words)
     if not given:
-        return TranslatedArguments(tuple(words))
+        return TranslatedArguments(tuple(kept))
     for name in given:
         if name in _REFUSED:
             raise ValueError(f"--{name} of KServe's servers is not known here. {_REFUSED[name]}")
