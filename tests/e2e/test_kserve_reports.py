@@ -7,9 +7,10 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.harness import table_models
+from tests.harness import language_models, table_models
 from tests.harness.commands import refusal
 from tests.harness.digit_networks import write_onnx
+from tests.harness.hub import HubRepository, folder_files, hub, variables
 from tests.harness.kserve_pod import pod
 from tests.harness.server_process import serve
 from tests.harness.task_models import write_task
@@ -165,6 +166,23 @@ def test_arguments_of_kserves_server_for_hugging_face_are_taken(tmp_path: Path) 
         asked = {"instances": ["ab cd"]}
         answer = httpx.post(f"http://127.0.0.1:{running.http}/v1/models/bert:predict", json=asked, timeout=60)
         assert answer.status_code == 200, answer.text
+
+
+def test_a_model_of_the_hub_by_kserves_arguments(tmp_path: Path) -> None:
+    """KServe's guide to language models: --model_name and --model_id in place of a storageUri."""
+    pytest.importorskip("torch")
+    folder, mount = tmp_path / "tiny", tmp_path / "mnt" / "models"
+    language_models.write(folder, "llama")
+    mount.mkdir(parents=True)
+    words = ("--model_name=llama3", "--model_id=acme/tiny", "--model_revision=v1", "--max_model_len=64")
+    with hub({"acme/tiny": HubRepository(folder_files(folder), refs=("main", "v1"))}) as running_hub:
+        given = variables(running_hub.url, tmp_path / "home")
+        with pod("trivium-huggingface", mount, tmp_path / "log", variables=given, words=words) as running:
+            running.await_ready()
+            asked = {"model": "llama3", "prompt": "def ", "max_tokens": 4}
+            url = f"http://127.0.0.1:{running.http}/v1/completions"
+            answer = httpx.post(url, json=asked, timeout=60)
+            assert answer.status_code == 200, answer.text
 
 
 def test_an_argument_that_would_change_answers_ends_the_pod_with_its_sentence(tmp_path: Path) -> None:

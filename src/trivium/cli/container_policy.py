@@ -72,7 +72,7 @@ def container_start(words: Sequence[str], around: Surroundings) -> ContainerStar
         if rest[0] == "serve":
             behind = translated(rest[1:], around.variables)
         words = (name, rest[0], *behind.words)
-        return ContainerStart(words, {"TRIVIUM_HOST": "0.0.0.0"}, behind.notes)
+        return ContainerStart(words, {"TRIVIUM_HOST": "0.0.0.0", **behind.variables}, behind.notes)
     return ContainerStart((name, *rest))
 
 

@@ -10,6 +10,9 @@ from typing import NamedTuple
 
 PARAMETERS = "TRIVIUM_ENGINE_PARAMETERS"
 MOUNT = "/mnt/models"
+HUB_CACHE = {"HF_HOME": "/tmp/huggingface"}
+"""Where a model of the hub is kept: in a pod there may be no home to write to."""
+
 _OPTION = "--engine-parameters"
 
 _RENAMED = {
@@ -83,10 +86,11 @@ _KNOWN = {*_RENAMED, *_PLACES, *_OF_ENGINE, *_UNUSED, *_REFUSED, "enable_grpc", 
 
 
 class TranslatedArguments(NamedTuple):
-    """Holds the words of `trivium serve`, and a sentence for each argument that has no effect."""
+    """Holds the words of `trivium serve`, a sentence for each argument that has no effect, and further variables."""
 
     words: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    variables: Mapping[str, str] = {}
 
 
 def translated(words: Sequence[str], variables: Mapping[str, str]) -> TranslatedArguments:
@@ -108,7 +112,8 @@ def translated(words: Sequence[str], variables: Mapping[str, str]) -> Translated
     placed = _placed(place, given)
     words = ([placed] if placed else []) + rest + own
     notes = [f"--{name} has no effect: {_UNUSED[name]}." for name in given if name in _UNUSED]
-    return TranslatedArguments(_with_parameters(words, _parameters(given), variables), tuple(notes))
+    told = _with_parameters(words, _parameters(given), variables)
+    return TranslatedArguments(told, tuple(notes), HUB_CACHE if "model_id" in given else {})
 
 
 def _told_apart(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:

@@ -3,7 +3,7 @@
 import pytest
 
 from trivium.cli.container_policy import Surroundings, container_start
-from trivium.cli.kserve_words import TranslatedArguments, translated
+from trivium.cli.kserve_words import translated
 
 MODEL = "iris=/mnt/models"
 
@@ -38,7 +38,16 @@ MODEL = "iris=/mnt/models"
     ],
 )
 def test_words_become_ours(given: tuple[str, ...], words: tuple[str, ...]) -> None:
-    assert translated(given, {}) == TranslatedArguments(words)
+    assert translated(given, {}).words == words
+
+
+def test_a_model_of_the_hub_is_kept_where_a_pod_may_write() -> None:
+    start = container_start(("trivium", "serve", MODEL, "--model_id=org/bert"), Surroundings())
+    assert start.variables == {"TRIVIUM_HOST": "0.0.0.0", "HF_HOME": "/tmp/huggingface"}
+    assert (
+        "HF_HOME"
+        not in container_start(("trivium", "serve", MODEL, "--dtype=auto"), Surroundings()).variables
+    )
 
 
 def test_what_has_no_effect_is_told() -> None:
