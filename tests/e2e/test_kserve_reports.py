@@ -180,9 +180,15 @@ def test_a_model_of_the_hub_by_kserves_arguments(tmp_path: Path) -> None:
         with pod("trivium-huggingface", mount, tmp_path / "log", variables=given, words=words) as running:
             running.await_ready()
             asked = {"model": "llama3", "prompt": "def ", "max_tokens": 4}
-            url = f"http://127.0.0.1:{running.http}/v1/completions"
-            answer = httpx.post(url, json=asked, timeout=60)
-            assert answer.status_code == 200, answer.text
+            url = f"http://127.0.0.1:{running.http}"
+            answers = [
+                httpx.post(f"{url}{below}/v1/completions", json=asked | {"temperature": 0}, timeout=60)
+                for below in ("", "/openai")
+            ]
+            one, other = (each.json()["choices"][0]["text"] for each in answers)
+            assert one == other
+            (named,) = httpx.get(f"{url}/openai/v1/models").json()["data"]
+            assert named["id"] == "llama3"
 
 
 def test_an_argument_that_would_change_answers_ends_the_pod_with_its_sentence(tmp_path: Path) -> None:

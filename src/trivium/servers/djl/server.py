@@ -8,6 +8,7 @@ from trivium.servers.djl.wire.own_metrics import own_metrics
 SERVER = ServerRecord(
     name="djl",
     protocols=("v2", "openai", "djl", SCRAPED),
+    withheld=("openai",),  # KServe's
     original="djl",
     not_ready=424,
     own_metrics=own_metrics,

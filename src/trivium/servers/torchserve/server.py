@@ -42,6 +42,7 @@ SERVER = ServerRecord(
     name="torchserve",
     note="beside it the v2 protocol at /v2",
     protocols=("v2", "openai", "torchserve", OPEN_INFERENCE, SCRAPED),
+    withheld=("openai",),  # KServe's
     original="torchserve",
     is_patient=True,
     says_keep_alive=True,

@@ -6,6 +6,8 @@ Which model a completion is for stands in its body. Whether there is such a mode
 from collections.abc import Sequence
 from enum import StrEnum
 
+from msgspec.structs import replace
+
 from trivium.codecs.path_segments import quoted
 from trivium.codecs.routes import HttpRoute, RouteTree
 from trivium.types.access import AccessScope
@@ -26,11 +28,18 @@ class OpenAiVerb(StrEnum):
 
 
 _INFER = AccessScope.INFER
-ROWS: Sequence[HttpRoute] = (
+BELOW = "/openai"
+"""Where KServe's server of Hugging Face models has OpenAI's routes; they are there as well."""
+
+_OPENAI = (
     HttpRoute("POST", "/v1/chat/completions", OpenAiVerb.CHAT, _INFER, takes_body=True),
     HttpRoute("POST", "/v1/completions", OpenAiVerb.COMPLETION, _INFER, takes_body=True),
     HttpRoute("GET", "/v1/models", OpenAiVerb.MODELS, _INFER),
     HttpRoute("GET", "/v1/models/{model}", OpenAiVerb.MODEL, _INFER),
+)
+ROWS: Sequence[HttpRoute] = (
+    *_OPENAI,
+    *(replace(row, path=BELOW + row.path) for row in _OPENAI),
     HttpRoute("POST", "/tokenize", OpenAiVerb.TOKENIZE, _INFER, takes_body=True),
     HttpRoute("POST", "/detokenize", OpenAiVerb.DETOKENIZE, _INFER, takes_body=True),
     HttpRoute("GET", "/health", OpenAiVerb.HEALTH, AccessScope.OPEN),
@@ -39,8 +48,8 @@ ROWS: Sequence[HttpRoute] = (
 """All that this protocol answers."""
 
 _ROUTES = (
-    "/v1/chat/completions, /v1/completions, /v1/models, /v1/models/MODEL, /tokenize, /detokenize, /health and "
-    "/version"
+    "/v1/chat/completions, /v1/completions, /v1/models, /v1/models/MODEL (these below /openai, too), /tokenize, "
+    "/detokenize, /health and /version"
 )
 
 
