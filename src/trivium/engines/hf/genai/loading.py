@@ -38,19 +38,18 @@ def open_runner(spec: ModelSpec, told: DescribedGenai, outlet: StepOutlet) -> Ge
     sizes, slots = told.files.sizes, told.demand.slots
     library = _library()
     limits = GenerationLimits(spec.name, told.context, sizes.vocabulary, sizes.width, held)
-    with ThreadPoolExecutor(
-        1
-    ) as thread:  # opening a pipeline lets go of the interpreter, and reading words does not
+    with ThreadPoolExecutor(1) as thread:
+        # Opening a pipeline takes seconds, in which it lets go of the interpreter: all that needs none of it is read.
         opening = thread.submit(_pipeline, spec, told, library, held)
         tokenizer, source = _texts(spec, told)
+
+        from trivium.engines.hf.prompts import PromptTokenizer
+        from trivium.engines.hf.text_loading import prompt_reader, text_work, token_reading
+
+        length, work = text_work(spec, source, tokenizer, limits)
+        named = {"the tokenizer (eos_token)": tokenizer.eos_token_id}
+        reading = token_reading(tokenizer, told.texts.with_ends(named, sizes.vocabulary))
         pipeline = opening.result()
-
-    from trivium.engines.hf.prompts import PromptTokenizer
-    from trivium.engines.hf.text_loading import prompt_reader, text_work, token_reading
-
-    length, work = text_work(spec, source, tokenizer, limits)
-    named = {"the tokenizer (eos_token)": tokenizer.eos_token_id}
-    reading = token_reading(tokenizer, told.texts.with_ends(named, sizes.vocabulary))
     _test(spec, told, pipeline)
     log.info(
         "model '%s': %s by OpenVINO, precision %s, keys and values at most %.2f GB: %d tokens, in %d slots of up to %d",
