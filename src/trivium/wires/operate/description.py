@@ -1,6 +1,5 @@
 """The description of the listener for programs: made anew when other models serve, and kept until then."""
 
-import threading
 from collections.abc import Callable, Sequence
 
 from trivium.codecs.header_text import JSON
@@ -19,7 +18,6 @@ class KeptDescription:
 
     def __init__(self, describe: Callable[[Sequence[ModelSpec]], bytes]) -> None:
         self._describe = describe
-        self._making = threading.Lock()
         self._kept: tuple[tuple[ModelSpec, ...], bytes, bytes] | None = None
 
     def find(self, specs: tuple[ModelSpec, ...]) -> tuple[bytes, bytes] | None:
@@ -31,16 +29,11 @@ class KeptDescription:
         return kept[1:] if is_same else None
 
     def make(self, specs: tuple[ModelSpec, ...]) -> tuple[bytes, bytes]:
-        """Make the document with these models, and its tag, and keep them. It may take long; who asks meanwhile waits
-        for the same one.
-        """
-        with self._making:
-            if (found := self.find(specs)) is not None:
-                return found
-            document = self._describe(specs)
-            made = document, tag_of(document)
-            self._kept = specs, *made
-            return made
+        """Make the document with these models, and its tag, and keep them. It may take long."""
+        document = self._describe(specs)
+        found = document, tag_of(document)
+        self._kept = specs, *found
+        return found
 
 
 class DescriptionEncoder:
