@@ -23,7 +23,15 @@ _RENAMED = {
     "ssl_keyfile": "--http-tls-key",
 }
 _PLACES = ("model_name", "model_dir", "model_id", "model_revision")
-_OF_ENGINE = {"dtype": "dtype", "max_length": "max_context", "max_model_len": "max_context"}
+_TOKENS = ("hf.max_context", "hf-tasks.max_input_tokens")
+_OF_ENGINE = {
+    "dtype": ("hf.dtype", "hf-tasks.dtype"),
+    "max_length": _TOKENS,
+    "max_model_len": _TOKENS,
+    "trust_remote_code": ("hf.trust_remote_code", "hf-tasks.trust_remote_code"),
+}
+"""Parameters of the engine for language models, and of the one for other models of texts."""
+
 _DTYPES = {"float16": "fp16", "half": "fp16", "float32": "fp32", "float": "fp32", "bfloat16": "bf16"}
 _TRUE = ("y", "yes", "t", "true", "on", "1")
 
@@ -82,7 +90,7 @@ _WITHOUT_VALUE = {
     "return_probabilities",
     "return_raw_logits",
 }
-_KNOWN = {*_RENAMED, *_PLACES, *_OF_ENGINE, *_UNUSED, *_REFUSED, "enable_grpc", "trust_remote_code"}
+_KNOWN = {*_RENAMED, *_PLACES, *_OF_ENGINE, *_UNUSED, *_REFUSED, "enable_grpc"}
 
 
 class TranslatedArguments(NamedTuple):
@@ -112,6 +120,8 @@ def translated(words: Sequence[str], variables: Mapping[str, str]) -> Translated
     placed = _placed(place, given)
     words = ([placed] if placed else []) + rest + own
     notes = [f"--{name} has no effect: {_UNUSED[name]}." for name in given if name in _UNUSED]
+    if bounds := [f"--{name}" for name in given if _OF_ENGINE.get(name) is _TOKENS]:
+        notes.append(f"{bounds[-1]}: a model of texts whose own files have a bound keeps that one.")
     told = _with_parameters(words, _parameters(given), variables)
     return TranslatedArguments(told, tuple(notes), HUB_CACHE if "model_id" in given else {})
 
@@ -159,12 +169,8 @@ def _placed(place: str, given: Mapping[str, str]) -> str:
 
 
 def _parameters(given: Mapping[str, str]) -> list[str]:
-    found = [
-        f"hf.{ours}={_DTYPES.get(given[name], given[name])}"
-        for name, ours in _OF_ENGINE.items()
-        if name in given
-    ]
-    return [*found, "hf.trust_remote_code=true"] if "trust_remote_code" in given else found
+    told = [(ours, given[name]) for name, each in _OF_ENGINE.items() if name in given for ours in each]
+    return [f"{ours}={_DTYPES.get(value, value)}" for ours, value in told]
 
 
 def _with_parameters(

@@ -24,10 +24,15 @@ MODEL = "iris=/mnt/models"
         ((MODEL, "--model_id=/models/bert"), ("iris=/models/bert",)),
         ((MODEL, "--enable_grpc=false"), (MODEL, "--no-grpc")),
         ((MODEL, "--enable_grpc=True"), (MODEL,)),
-        ((MODEL, "--dtype=float16"), (MODEL, "--engine-parameters", "hf.dtype=fp16")),
+        ((MODEL, "--dtype=float16"), (MODEL, "--engine-parameters", "hf.dtype=fp16,hf-tasks.dtype=fp16")),
         (
             (MODEL, "--engine-parameters=onnx.threads=2", "--max_length=512", "--trust_remote_code"),
-            (MODEL, "--engine-parameters", "onnx.threads=2,hf.max_context=512,hf.trust_remote_code=true"),
+            (
+                MODEL,
+                "--engine-parameters",
+                "onnx.threads=2,hf.max_context=512,hf-tasks.max_input_tokens=512,hf.trust_remote_code=true,"
+                "hf-tasks.trust_remote_code=true",
+            ),
         ),
         (
             (MODEL, "--ssl_certfile=a", "--ssl_keyfile=b"),
@@ -62,7 +67,10 @@ def test_what_has_no_effect_is_told() -> None:
 
 def test_parameters_of_the_variable_stay() -> None:
     variables = {"TRIVIUM_ENGINE_PARAMETERS": "hf.slots=2"}
-    assert translated((MODEL, "--dtype=auto"), variables).words[-1] == "hf.slots=2,hf.dtype=auto"
+    assert (
+        translated((MODEL, "--dtype=auto"), variables).words[-1]
+        == "hf.slots=2,hf.dtype=auto,hf-tasks.dtype=auto"
+    )
 
 
 @pytest.mark.parametrize(
